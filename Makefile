@@ -1,0 +1,44 @@
+# Every target sets up what it needs; the second run is fast.
+.DEFAULT_GOAL := help
+SHELL := bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test check control-plane e2e bench clean
+
+help: ## show this list
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+
+# Installed in editable mode: the tests import the package, never the working directory by accident.
+$(VENV)/.installed: setup.cfg pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found; Python >= 3.11 is needed (PYTHON=...)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python >= 3.11 is needed, $(PYTHON) is older (PYTHON=...)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=24'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.installed ## replay the incident on the embedded cluster, without and with the webhook
+	@$(BIN)/tidb-ha-webhook demo
+
+test: $(VENV)/.installed ## run the tests (without a control plane)
+	@$(BIN)/pytest -q --ignore=tests/e2e --cov --cov-report=term --cov-fail-under=95
+
+check: $(VENV)/.installed ## lint, type-check and check the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+control-plane: ## build etcd, Kubernetes, kwok from Go modules for the end-to-end tests (6-15 min cold, then nothing)
+	@tests/e2e/control_plane/build.sh
+
+e2e: $(VENV)/.installed control-plane ## run the end-to-end tests on a real control plane
+	@$(BIN)/pytest -q tests/e2e
+
+bench: $(VENV)/.installed ## print timings, as ratios within one run
+	@$(BIN)/python -m tests.bench
+
+clean: ## remove what the targets above made
+	rm -rf $(VENV) .cache .coverage* .hypothesis .mypy_cache .ruff_cache .pytest_cache *.egg-info build dist
