@@ -1,0 +1,238 @@
+"""The frozen values that decisions are made on and made of: groups, options, entries, snapshots, decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+
+from webhook.core.objects import EMPTY, NO_QUANTITIES, Claim, Node, PersistentVolume, Pod, StorageClass
+
+
+class Family(StrEnum):
+    """Whose labels make a pod a member."""
+
+    OPERATOR_V2 = "tidb-operator v2"
+    OPERATOR_V1 = "tidb-operator v1"
+    GENERIC = "generic"
+
+
+class MemberClass(StrEnum):
+    """How a component's members fail together: a Raft quorum, or copies of data."""
+
+    QUORUM = "quorum"
+    REPLICATED = "replicated"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The pods that must be kept apart: namespace + cluster + component.
+
+    `selector` finds the group's pods and claims, and is the guard's selector. `cluster` is the cluster's
+    name (v1: the instance label; v2: the Cluster; generic: the StatefulSet's name).
+    """
+
+    namespace: str
+    cluster: str
+    component: str
+    family: Family
+    member_class: MemberClass
+    selector: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.cluster}/{self.component}"
+
+
+class Placement(StrEnum):
+    """Option `placement`: pin to a node, or only ever guard."""
+
+    PIN = "Pin"
+    GUARD = "Guard"
+
+
+class WhenUnplaceable(StrEnum):
+    """Option `when-unplaceable`: what a pod gets for which there is no answer."""
+
+    GUARD = "Guard"
+    DENY = "Deny"
+    ADMIT = "Admit"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options in force for one pod. `problems` says which annotation has a value that cannot be used."""
+
+    skip: bool = False
+    placement: Placement = Placement.PIN
+    when_unplaceable: WhenUnplaceable = WhenUnplaceable.GUARD
+    topology_key: str = "kubernetes.io/hostname"
+    copies: int = 3
+    min_domains: int | None = None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """What the group's owners want.
+
+    `replicas`: the number r of the cap. `members`: the names of the desired pods, None where names are
+    random (v2) and every visible one is desired. `ordinals`: member name to position among the desired
+    ordinals, for rounds. `failure_members`: pod name to claim uid ("" where the status records none).
+    `options` are the group's, `pod_options` those in force for single pods, by name.
+    """
+
+    replicas: int
+    members: tuple[str, ...] | None = None
+    failure_members: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    options: Options = field(default_factory=Options)
+    pod_options: Mapping[str, Options] = field(default_factory=dict)
+
+    def options_of(self, member: str) -> Options:
+        """The options in force for one pod: its own where they were read, else the group's."""
+        return self.pod_options.get(member, self.options)
+
+    def position(self, member: str) -> int | None:
+        """The member's position among the desired ordinals, None if it has none."""
+        if self.members is None or member not in self.members:
+            return None
+        return self.members.index(member)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An answer that was, or is about to be, given: `member` goes to `domain`, to `node` of it ("": any).
+
+    `time` is the API server's, in seconds since 1970. `topology_key` is that of `domain`.
+    """
+
+    token: str
+    member: str
+    claim_uid: str
+    node: str
+    domain: str
+    topology_key: str
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRoom:
+    """What is requested on a node already, in base units; `pods` counts them."""
+
+    requested: Mapping[str, Decimal] = field(default_factory=lambda: NO_QUANTITIES)
+
+
+@dataclass(frozen=True, slots=True)
+class Volumes:
+    """What the API server says about volumes: persistent volumes by name, classes by name, and claims by name."""
+
+    claims: Mapping[str, Claim] = field(default_factory=dict)
+    persistent_volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
+    storage_classes: Mapping[str, StorageClass] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimListing:
+    """The group's claims by label, and the API server's time at that moment (seconds since 1970)."""
+
+    claims: tuple[Claim, ...]
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """What was read after the claims: the group's visible pods, what its owners want, nodes and volumes."""
+
+    pods: tuple[Pod, ...]
+    desired: Desired
+    nodes: tuple[Node, ...]
+    rooms: Mapping[str, NodeRoom]
+    volumes: Volumes
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that one decision may look at, read in the order of section 4.
+
+    `claims` are the group's by label (step 1); `pods` its visible pods (step 2); `entries` the live ones
+    (step 3). `rooms` is by node name. `now` is the API server's time of step 1.
+    """
+
+    group: Group
+    claims: tuple[Claim, ...]
+    pods: tuple[Pod, ...]
+    desired: Desired
+    entries: tuple[Entry, ...]
+    nodes: tuple[Node, ...]
+    rooms: Mapping[str, NodeRoom]
+    volumes: Volumes
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """The pod to be placed, and what it asks of a node in base units."""
+
+    pod: Pod
+    requests: Mapping[str, Decimal] = field(default_factory=lambda: NO_QUANTITIES)
+
+
+class Outcome(StrEnum):
+    """What the pod gets."""
+
+    PINNED = "pinned"
+    RETURNED = "returned"
+    RETURNED_WAITING = "returned-waiting"
+    GUARDED = "guarded"
+    DENIED = "denied"
+    ADMITTED = "admitted"
+    UNTOUCHED = "untouched"
+    UNCHANGED = "unchanged"
+
+
+class Cause(StrEnum):
+    """Why there is no pin; the label of metrics, the reason of events."""
+
+    NONE = ""
+    NO_SAFE_NODE = "NoSafeNode"
+    UNKNOWN_DOMAIN = "UnknownDomain"
+    NO_LOCK_CLAIM = "NoLockClaim"
+    BUDGET_USED_UP = "BudgetUsedUp"
+    BUSY = "Busy"
+    API_TROUBLE = "ApiTrouble"
+    API_FORBIDDEN = "ApiForbidden"
+    NEWER_FORMAT = "NewerFormat"
+    GUARD_OPTION = "GuardOption"
+    OTHER_SCHEDULER = "OtherScheduler"
+    TIDB_SCHEDULER = "TidbScheduler"
+    REQUESTER_FIELDS = "RequesterFields"
+    SET_OF_ONE = "SetOfOne"
+    SKIP_OPTION = "SkipOption"
+    NOT_A_MEMBER = "NotAMember"
+    UNUSABLE_SELECTOR = "UnusableSelector"
+    INTERNAL = "Internal"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided for one pod, and why: what annotation, log, event, metric and `why` show.
+
+    `cap` None: no cap. `counts`: members per domain in use, before this one. `passed_over`: node name to
+    the one reason. `waiting` names members whose domain is unknown, or the guarded member in the way.
+    `hostname`: the node's hostname label if no other node has it, else "". `guard_too`: pinned *and* guarded.
+    """
+
+    outcome: Outcome
+    cause: Cause = Cause.NONE
+    node: str = ""
+    domain: str = ""
+    topology_key: str = "kubernetes.io/hostname"
+    replicas: int = 0
+    cap: int | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    passed_over: Mapping[str, str] = field(default_factory=dict)
+    above_cap: bool = False
+    guard_too: bool = False
+    hostname: str = ""
+    detail: str = ""
+    problems: tuple[str, ...] = ()

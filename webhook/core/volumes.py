@@ -1,0 +1,177 @@
+"""The nodes that a pod's claims allow, and the one domain to which data ties a member.
+
+A bound claim allows what its PersistentVolume's node affinity allows, by any key and operator. An unbound one
+of a class that waits for its first consumer allows the class's allowedTopologies. An unbound claim of a class
+that binds at once says nothing yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from webhook.core.model import Snapshot, Volumes
+from webhook.core.objects import Claim, Node, NodeSelector, NodeSelectorTerm, Pod, Requirement
+from webhook.core.selectors import matches_node
+
+# The scheduler's own words.
+AFFINITY_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"
+NO_VOLUME: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+NO_TOPOLOGY: Final = "node(s) didn't find available persistent volumes to bind"
+
+# Its class makes no volumes, so its allowedTopologies are not looked at.
+NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeVerdict:
+    """What a pod's claims allow.
+
+    `bound`: one of them has its data already. `nodes`: the nodes that all of them allow, None where they
+    restrict nothing; `reasons`: the reason for each other node. `problem`: why no node at all can do, or "".
+    `data`: the node affinities of the bound volumes.
+    """
+
+    bound: bool = False
+    nodes: frozenset[str] | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+    data: tuple[NodeSelector, ...] = ()
+
+
+class NodeIndex:
+    """Nodes by name and by label, so that a volume's nodes are found without looking at every node."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        """`nodes` in any order; of two with one name the later stands."""
+        self.by_name: Mapping[str, Node] = {node.name: node for node in nodes}
+        self._by_label: dict[str, dict[str, list[Node]]] = {}
+
+    def matching(self, selectors: Sequence[NodeSelector]) -> Iterator[Node]:
+        """The nodes that every one of the selectors allows, each once; all nodes where there is none."""
+        if not selectors:
+            yield from self.by_name.values()
+            return
+        seen: set[str] = set()
+        for term in selectors[0].terms:
+            for node in self._narrowed(term):
+                if node.name not in seen and all(matches_node(selector, node) for selector in selectors):
+                    seen.add(node.name)
+                    yield node
+
+    def _narrowed(self, term: NodeSelectorTerm) -> Iterable[Node]:
+        """Nodes among which are all that match the term."""
+        for requirement in term.match_expressions:
+            if requirement.operator == "In":
+                return [node for value in set(requirement.values) for node in self.labelled(requirement.key, value)]
+        return self.by_name.values()
+
+    def labelled(self, key: str, value: str) -> Sequence[Node]:
+        """The nodes whose label `key` has this value."""
+        if key not in self._by_label:
+            by_value: dict[str, list[Node]] = {}
+            for node in self.by_name.values():
+                if key in node.labels:
+                    by_value.setdefault(node.labels[key], []).append(node)
+            self._by_label[key] = by_value
+        return self._by_label[key].get(value, ())
+
+
+def volume_verdict(pod_claims: Sequence[Claim], volumes: Volumes, nodes: Iterable[Node] | NodeIndex) -> VolumeVerdict:
+    """What the claims allow of these nodes. A claim that cannot be used, or whose volume is gone, allows none."""
+    index = nodes if isinstance(nodes, NodeIndex) else NodeIndex(nodes)
+    bound = any(claim.bound for claim in pod_claims)
+    data = data_affinities(pod_claims, volumes)
+    problem = next(filter(None, (_problem(claim, volumes) for claim in pod_claims)), "")
+    if problem:
+        reasons = dict.fromkeys(index.by_name, problem)
+        return VolumeVerdict(bound, frozenset(), reasons, problem, data)
+    restrictions = [
+        *((selector, AFFINITY_CONFLICT) for selector in _volume_affinities(pod_claims, volumes)),
+        *((selector, NO_TOPOLOGY) for selector in _topologies(pod_claims, volumes)),
+    ]
+    if not restrictions:
+        return VolumeVerdict(bound)
+    allowed = frozenset(node.name for node in index.matching([selector for selector, _ in restrictions]))
+    reasons = {
+        name: next(reason for selector, reason in restrictions if not matches_node(selector, node))
+        for name, node in index.by_name.items()
+        if name not in allowed
+    }
+    return VolumeVerdict(bound, allowed, reasons, "", data)
+
+
+def claims_by_name(snapshot: Snapshot) -> Mapping[str, Claim]:
+    """Every claim of the snapshot; one that was read again for its volume stands as it was read last."""
+    return {claim.name: claim for claim in snapshot.claims} | dict(snapshot.volumes.claims)
+
+
+def claims_of_pod(pod: Pod, claims: Mapping[str, Claim]) -> tuple[Claim, ...]:
+    """The pod's claims that exist. The claim of a generic ephemeral volume never does when its pod is created."""
+    return tuple(claims[name] for name in pod.claim_names if name in claims)
+
+
+def data_affinities(claims: Iterable[Claim], volumes: Volumes) -> tuple[NodeSelector, ...]:
+    """The node affinities of the claims' bound volumes, as far as these are known and have one."""
+    return _volume_affinities((claim for claim in claims if claim.bound), volumes)
+
+
+def sole_domain(affinities: Sequence[NodeSelector], index: NodeIndex, topology_key: str) -> str:
+    """The one domain that the volumes allow, "" if they allow several, any, or none that has a name.
+
+    A domain that all the volumes name counts even if it has no node now: a regional disk does not become a
+    zonal one when the last node of its other zone goes, and local data is not forgotten with its node.
+    """
+    if not affinities:
+        return ""
+    found: set[str] = set()
+    for node in index.matching(affinities):
+        found.update(filter(None, (node.labels.get(topology_key),)))
+        if len(found) > 1:
+            return ""
+    named = [domains for affinity in affinities if (domains := _named_domains(affinity, topology_key))]
+    if named and (not found or len(named) == len(affinities)):
+        found |= set.intersection(*named)
+    return found.pop() if len(found) == 1 else ""
+
+
+def _problem(claim: Claim, volumes: Volumes) -> str:
+    """Why a pod with this claim cannot be scheduled anywhere, in the scheduler's words, "" if it can."""
+    if claim.deleting:
+        return f'persistentvolumeclaim "{claim.name}" is being deleted'
+    if claim.phase == "Lost" or (claim.volume_name and claim.volume_name not in volumes.persistent_volumes):
+        return NO_VOLUME
+    return ""
+
+
+def _volume_affinities(claims: Iterable[Claim], volumes: Volumes) -> tuple[NodeSelector, ...]:
+    """Those of the volumes that the claims name; one that is only about to be bound restricts just the same."""
+    found = (volumes.persistent_volumes.get(claim.volume_name) for claim in claims)
+    return tuple(volume.node_affinity for volume in found if volume and volume.node_affinity)
+
+
+def _topologies(claims: Iterable[Claim], volumes: Volumes) -> Iterator[NodeSelector]:
+    for claim in claims:
+        storage_class = volumes.storage_classes.get(claim.storage_class)
+        if claim.volume_name or storage_class is None or not storage_class.waits:
+            continue
+        if storage_class.allowed_topologies and storage_class.provisioner != NO_PROVISIONER:
+            yield storage_class.allowed_topologies
+
+
+def _named_domains(affinity: NodeSelector, topology_key: str) -> set[str]:
+    """The domains that the affinity names in every term, empty if a term names none."""
+    named: set[str] = set()
+    for term in affinity.terms:
+        values = [
+            set(requirement.values) for requirement in term.match_expressions if _names(requirement, topology_key)
+        ]
+        if not values:
+            return set()
+        named |= set.intersection(*values)
+    return named
+
+
+def _names(requirement: Requirement, topology_key: str) -> bool:
+    return requirement.key == topology_key and requirement.operator == "In"
