@@ -1,0 +1,1 @@
+"""Where state comes from: the API server or the embedded cluster, behind one door."""

@@ -1,0 +1,104 @@
+"""The one way to the cluster's state: raw Kubernetes objects in, raw objects out, errors of ours.
+
+`api.py` (an API server) and `memory.py` (the embedded cluster) implement `Door` and pass the same contract
+tests. Objects are plain dicts as the API server writes them; nobody may change one that a door returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A resource of the API: group "" is core; `plural` is the name in paths and in RBAC rules."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+
+PODS: Final = Resource("", "v1", "pods", "Pod")
+CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+PERSISTENT_VOLUMES: Final = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
+STORAGE_CLASSES: Final = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
+STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet")
+ADVANCED_STATEFUL_SETS: Final = Resource("apps.pingcap.com", "v1", "statefulsets", "StatefulSet")
+EVENTS: Final = Resource("", "v1", "events", "Event")
+TIDB_CLUSTERS: Final = Resource("pingcap.com", "v1alpha1", "tidbclusters", "TidbCluster")
+DM_CLUSTERS: Final = Resource("pingcap.com", "v1alpha1", "dmclusters", "DMCluster")
+V2_CLUSTERS: Final = Resource("core.pingcap.com", "v1alpha1", "clusters", "Cluster")
+PD_GROUPS: Final = Resource("core.pingcap.com", "v1alpha1", "pdgroups", "PDGroup")
+PDS: Final = Resource("core.pingcap.com", "v1alpha1", "pds", "PD")
+TIKV_GROUPS: Final = Resource("core.pingcap.com", "v1alpha1", "tikvgroups", "TiKVGroup")
+TIKVS: Final = Resource("core.pingcap.com", "v1alpha1", "tikvs", "TiKV")
+DM_GROUPS: Final = Resource("core.pingcap.com", "v1alpha1", "dmgroups", "DMGroup")
+DMS: Final = Resource("core.pingcap.com", "v1alpha1", "dms", "DM")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a LIST answered: the items, the collection's resourceVersion, and the server's `Date` (s since 1970)."""
+
+    items: tuple[Manifest, ...]
+    resource_version: str
+    date: int
+
+
+class Door(Protocol):
+    """Calls to the API. `timeout` (s) bounds connecting and reading; nothing is ever retried in here.
+
+    Each call raises an `errors.ApiError` subclass: NotFound, Conflict, Forbidden, Invalid, Gone,
+    TooManyRequests, or UnknownOutcome (no answer, 5xx, an unreadable answer).
+    """
+
+    def list(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        labels: Mapping[str, str] | None = None,
+        fields: Mapping[str, str] | None = None,
+        resource_version: str = "",
+        timeout: float,
+    ) -> Listing:
+        """List objects by equality of labels and fields; a consistent read unless `resource_version` is "0"."""
+        ...
+
+    def get(self, resource: Resource, name: str, *, namespace: str = "", timeout: float) -> Manifest:
+        """Read one object consistently."""
+        ...
+
+    def merge_patch(
+        self, resource: Resource, name: str, patch: Manifest, *, namespace: str = "", timeout: float
+    ) -> Manifest:
+        """Apply a JSON merge patch (RFC 7386) once and return the object as stored.
+
+        `metadata.resourceVersion` in the patch makes it conditional (409 → Conflict); `metadata.uid` that
+        is not the object's is refused (422 → Invalid).
+        """
+        ...
+
+    def create(self, resource: Resource, manifest: Manifest, *, namespace: str = "", timeout: float) -> Manifest:
+        """Create an object and return it as stored."""
+        ...
+
+    def delete(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        resource_version: str = "",
+        timeout: float,
+    ) -> None:
+        """Delete an object, conditional on its uid and resourceVersion where given (409 → Conflict)."""
+        ...

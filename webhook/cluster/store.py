@@ -1,0 +1,107 @@
+"""Between the lock protocol and a door: values of `core/model.py` in and out, each call within a deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from webhook.cluster import owners
+from webhook.cluster.door import CLAIMS, PODS, Door, Manifest
+from webhook.cluster.reader import Reader, time_left
+from webhook.cluster.usage import UsageReader
+from webhook.cluster.volume_reads import Members, find_claim, read_volumes
+from webhook.core import groups
+from webhook.core.manifests import claim_from, pod_from
+from webhook.core.model import ClaimListing, Group, GroupState, Options, Placing
+from webhook.core.objects import Claim, Pod
+from webhook.deadline import Deadline
+
+WRITE_RESERVE: Final = 1.0
+"""Seconds that must be left for a write to be sent (invariant 7): a late one leaves an entry for nothing."""
+
+
+class GroupStore:
+    """A group's state on the cluster behind a door. Safe to use from many threads.
+
+    Every call raises `errors.ApiError` as the door does, and OutOfTime, with nothing sent, when the deadline
+    is reached or, for writes, less than WRITE_RESERVE is left.
+    """
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._usage = UsageReader()
+
+    def list_claims(self, group: Group, deadline: Deadline) -> ClaimListing:
+        """Step 1: the group's claims by label, and the API server's time of that moment."""
+        listing = self._reader(deadline).list(CLAIMS, namespace=group.namespace, labels=dict(group.selector))
+        claims = tuple(claim_from(manifest) for manifest in listing.items)
+        return ClaimListing(tuple(claim for claim in claims if groups.owns_claim(group, claim)), listing.date)
+
+    def read_group(
+        self, group: Group, claims: Sequence[Claim], placings: Sequence[Placing], deadline: Deadline
+    ) -> GroupState:
+        """Step 2: the group's pods, after the claims; then its owners' wishes, nodes, rooms and volumes.
+
+        `claims` are those of step 1, `placings` the pods that this round decides about.
+        """
+        reader = self._reader(deadline)
+        placing = tuple(each.pod for each in placings)
+        pods = self._pods(reader, group)
+        desired = owners.read_desired(reader, group, placing, pods)
+        nodes = self._usage.nodes(reader)
+        rooms = self._usage.rooms(reader)
+        volumes = read_volumes(reader, group, claims, Members(placing, pods, desired, nodes))
+        return GroupState(pods, desired, nodes, rooms, volumes)
+
+    def get_claim(self, namespace: str, name: str, deadline: Deadline) -> Claim | None:
+        """One claim, None if there is none of that name (yet)."""
+        return find_claim(self._reader(deadline), namespace, name)
+
+    def owner_of(self, pod: Pod, deadline: Deadline) -> Manifest | None:
+        """The StatefulSet (Kubernetes' own or an advanced one) that controls the pod, None if there is none."""
+        resource = owners.stateful_set_resource(pod)
+        if resource is None or pod.owner is None:
+            return None
+        return self._reader(deadline).find(resource, pod.owner.name, namespace=pod.namespace)
+
+    def options_of(self, group: Group, pod: Pod, deadline: Deadline) -> Options:
+        """The options in force for this pod: its own first, then the group's objects, then the cluster's."""
+        found = owners.read_owners(self._reader(deadline), group, (pod,))
+        return owners.resolve(group, found, pod)
+
+    def swap(self, claim: Claim, annotations: Mapping[str, str | None], deadline: Deadline) -> None:
+        """Step 5: set (None: take away) annotations if the claim is still in the version of this value.
+
+        Raises Conflict if it is not. ValueError for a version that the API server would not check.
+        """
+        if claim.resource_version in ("", "0"):
+            raise ValueError(f"claim {claim.name}: resourceVersion {claim.resource_version!r} is no check")
+        self._annotate(claim, {"resourceVersion": claim.resource_version}, annotations, deadline)
+
+    def annotate(self, claim: Claim, annotations: Mapping[str, str | None], deadline: Deadline) -> None:
+        """Step 6: set (None: take away) annotations of this very claim in whatever version.
+
+        Raises Invalid if another claim has its name by now. ValueError for a claim without a uid.
+        """
+        if not claim.uid:
+            raise ValueError(f"claim {claim.name}: without a uid, another claim of its name could be written")
+        self._annotate(claim, {"uid": claim.uid}, annotations, deadline)
+
+    def _annotate(
+        self,
+        claim: Claim,
+        condition: Mapping[str, str],
+        annotations: Mapping[str, str | None],
+        deadline: Deadline,
+    ) -> None:
+        patch: dict[str, Any] = {"metadata": {**condition, "annotations": dict(annotations)}}
+        timeout = time_left(deadline, at_least=WRITE_RESERVE)
+        self._door.merge_patch(CLAIMS, claim.name, patch, namespace=claim.namespace, timeout=timeout)
+
+    def _pods(self, reader: Reader, group: Group) -> tuple[Pod, ...]:
+        listing = reader.list(PODS, namespace=group.namespace, labels=dict(group.selector))
+        pods = (pod_from(manifest) for manifest in listing.items)
+        return tuple(pod for pod in pods if groups.is_member(group, pod))
+
+    def _reader(self, deadline: Deadline) -> Reader:
+        return Reader(self._door, deadline)
