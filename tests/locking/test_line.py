@@ -1,0 +1,191 @@
+"""Requests of one group that reach one process share rounds; nobody waits beyond its own deadline."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event, Lock
+
+import pytest
+from builders import make_claim, make_desired, make_group, make_nodes, make_pod
+
+from webhook.core.model import Cause, ClaimListing, Decision, Group, GroupState, Outcome, Placing, Snapshot, Volumes
+from webhook.core.objects import Claim
+from webhook.deadline import Deadline
+from webhook.locking.attempt import Tools
+from webhook.locking.line import Lines
+from webhook.locking.memory import AnswerMemory
+from webhook.locking.protocol import Answer, Request
+
+# Only a guard against a test that hangs; no test is meant to wait so long.
+PATIENCE = 20.0
+TIKV, PD = make_group("tikv"), make_group("pd")
+
+
+class HeldCluster:
+    """A cluster whose first read waits until the test lets it go; it keeps what was written."""
+
+    def __init__(self) -> None:
+        self.entered: dict[Group, Event] = {TIKV: Event(), PD: Event()}
+        self.released: dict[Group, Event] = {TIKV: Event(), PD: Event()}
+        self.rounds: list[tuple[str, ...]] = []
+        self._lock = Lock()
+        self._annotations: dict[str, dict[str, str]] = {}
+
+    def list_claims(self, group: Group, deadline: Deadline) -> ClaimListing:
+        self.entered[group].set()
+        assert self.released[group].wait(PATIENCE)
+        claims = [make_claim(f"{group.component}-db-{group.component}-{ordinal}") for ordinal in range(3)]
+        with self._lock:
+            return ClaimListing(tuple(self._as_written(claim) for claim in claims), now=1000)
+
+    def get_claim(self, namespace: str, name: str, deadline: Deadline) -> Claim | None:
+        return None
+
+    def read_group(
+        self, group: Group, claims: Sequence[Claim], placings: Sequence[Placing], deadline: Deadline
+    ) -> GroupState:
+        with self._lock:
+            self.rounds.append(tuple(placing.pod.name for placing in placings))
+        return GroupState((), make_desired(3, group=group), make_nodes(3), {}, Volumes())
+
+    def swap(self, claim: Claim, annotations: dict[str, str | None], deadline: Deadline) -> None:
+        self.annotate(claim, annotations, deadline)
+
+    def annotate(self, claim: Claim, annotations: dict[str, str | None], deadline: Deadline) -> None:
+        with self._lock:
+            written = self._annotations.setdefault(claim.name, {})
+            for key, value in annotations.items():
+                written.pop(key, None)
+                if value is not None:
+                    written[key] = value
+
+    def _as_written(self, claim: Claim) -> Claim:
+        return make_claim(claim.name, annotations=dict(self._annotations.get(claim.name, {})))
+
+
+def first_node(snapshot: Snapshot, placing: Placing) -> Decision:
+    """A decision that needs no rule: the first node."""
+    return Decision(Outcome.PINNED, node="n1", domain="n1")
+
+
+@pytest.fixture
+def cluster() -> Iterator[HeldCluster]:
+    held = HeldCluster()
+    yield held
+    for event in held.released.values():
+        event.set()
+
+
+@pytest.fixture
+def callers() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        yield pool
+
+
+def lines_of(cluster: HeldCluster, most_waiting: int = 8, decide: Callable[..., Decision] = first_node) -> Lines:
+    tokens = (f"token{number:04d}" for number in itertools.count())
+    tools = Tools(cluster, AnswerMemory(), decide, 120.0, lambda _: None, lambda: 0.0, tokens)
+    return Lines(tools, most_waiting)
+
+
+def request_for(name: str, seconds: float = PATIENCE) -> Request:
+    group = PD if "-pd-" in name else TIKV
+    deadline = Deadline.after(seconds)
+    return Request(Placing(make_pod(name, group=group)), deadline, deadline.clock())
+
+
+def test_requests_that_come_while_a_round_runs_are_decided_together_in_the_next(
+    cluster: HeldCluster, callers: ThreadPoolExecutor
+) -> None:
+    lines = lines_of(cluster)
+    first = callers.submit(lines.place, TIKV, request_for("db-tikv-0"))
+    assert cluster.entered[TIKV].wait(PATIENCE)
+    others = [callers.submit(lines.place, TIKV, request_for(name)) for name in ("db-tikv-1", "db-tikv-2")]
+    wait_until(lambda: lines.waiting() == 3)
+    cluster.released[TIKV].set()
+    assert [call.result(PATIENCE).decision.outcome for call in (first, *others)] == [Outcome.PINNED] * 3
+    assert [sorted(names) for names in cluster.rounds] == [["db-tikv-0"], ["db-tikv-1", "db-tikv-2"]]
+
+
+def test_two_creates_of_one_name_are_never_in_one_round(cluster: HeldCluster, callers: ThreadPoolExecutor) -> None:
+    lines = lines_of(cluster)
+    calls = [callers.submit(lines.place, TIKV, request_for("db-tikv-0")) for _ in range(3)]
+    wait_until(lambda: lines.waiting() == 3)
+    cluster.released[TIKV].set()
+    tokens = {call.result(PATIENCE).token for call in calls}
+    assert len(tokens) == 3
+    assert cluster.rounds == [("db-tikv-0",)] * 3
+
+
+def test_a_caller_leaves_with_the_guard_at_its_own_deadline_while_the_round_goes_on_for_others(
+    cluster: HeldCluster, callers: ThreadPoolExecutor
+) -> None:
+    lines = lines_of(cluster)
+    patient = callers.submit(lines.place, TIKV, request_for("db-tikv-0"))
+    assert cluster.entered[TIKV].wait(PATIENCE)
+    hasty = callers.submit(lines.place, TIKV, request_for("db-tikv-1", seconds=0.05))
+    assert hasty.result(PATIENCE).decision.cause is Cause.BUDGET_USED_UP
+    cluster.released[TIKV].set()
+    assert patient.result(PATIENCE).decision.outcome is Outcome.PINNED
+    assert cluster.rounds == [("db-tikv-0",)]
+
+
+def test_a_request_beyond_the_bound_gets_the_guard_at_once(cluster: HeldCluster, callers: ThreadPoolExecutor) -> None:
+    lines = lines_of(cluster, most_waiting=2)
+    waiting = [callers.submit(lines.place, TIKV, request_for(f"db-tikv-{number}")) for number in range(2)]
+    wait_until(lambda: lines.waiting() == 2)
+    assert lines.place(TIKV, request_for("db-tikv-2")).decision.cause is Cause.BUSY
+    cluster.released[TIKV].set()
+    assert all(call.result(PATIENCE).decision.outcome is Outcome.PINNED for call in waiting)
+
+
+def test_independent_one_groups_stall_does_not_delay_another(cluster: HeldCluster, callers: ThreadPoolExecutor) -> None:
+    lines = lines_of(cluster)
+    stalled = callers.submit(lines.place, TIKV, request_for("db-tikv-0"))
+    assert cluster.entered[TIKV].wait(PATIENCE)
+    cluster.released[PD].set()
+    assert lines.place(PD, request_for("db-pd-0")).decision.outcome is Outcome.PINNED
+    assert not stalled.done()
+    cluster.released[TIKV].set()
+    stalled.result(PATIENCE)
+
+
+def test_a_look_writes_nothing_and_waits_for_nobody(cluster: HeldCluster, callers: ThreadPoolExecutor) -> None:
+    lines = lines_of(cluster)
+    cluster.released[TIKV].set()
+    seen = lines.look(TIKV, request_for("db-tikv-0"))
+    assert (seen.decision.outcome, seen.token) == (Outcome.PINNED, "")
+    assert all(not claim.annotations for claim in cluster.list_claims(TIKV, Deadline.after(1)).claims)
+
+
+def test_a_defect_in_a_round_is_answered_at_once_and_does_not_stop_the_line(
+    cluster: HeldCluster, callers: ThreadPoolExecutor
+) -> None:
+    def broken(snapshot: Snapshot, placing: Placing) -> Decision:
+        if placing.pod.name == "db-tikv-0":
+            raise RuntimeError("a defect")
+        return first_node(snapshot, placing)
+
+    lines = lines_of(cluster, decide=broken)
+    first: Future[Answer] = callers.submit(lines.place, TIKV, request_for("db-tikv-0"))
+    assert cluster.entered[TIKV].wait(PATIENCE)
+    cluster.released[TIKV].set()
+    assert first.result(PATIENCE).decision.cause is Cause.INTERNAL
+    assert lines.place(TIKV, request_for("db-tikv-1")).decision.outcome is Outcome.PINNED
+
+
+def test_a_line_without_requests_is_forgotten(cluster: HeldCluster) -> None:
+    lines = lines_of(cluster)
+    cluster.released[TIKV].set()
+    lines.place(TIKV, request_for("db-tikv-0"))
+    wait_until(lambda: not lines.groups())
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Poll for what another thread is about to do; the time-out only ends a test that hangs."""
+    deadline, pause = Deadline.after(PATIENCE), Event()
+    while not condition():
+        assert deadline.left() > 0
+        pause.wait(0.002)

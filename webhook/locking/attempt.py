@@ -1,0 +1,59 @@
+"""What a round is given, and what one attempt of it read and decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from webhook.core import ledger
+from webhook.core.model import ClaimListing, Entry, GroupState
+from webhook.core.objects import Claim
+from webhook.core.rounds import Decide, Planned
+from webhook.locking.memory import AnswerMemory
+from webhook.locking.protocol import GroupCluster
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a round is given: the cluster, this process's memory, the decision, time and chance.
+
+    `expiry` (s): after how long an entry is over whose token no visible pod carries. `pause` waits a number
+    of seconds; `chance` gives a number in [0, 1); `tokens` never repeats itself.
+    """
+
+    cluster: GroupCluster
+    memory: AnswerMemory
+    decide: Decide
+    expiry: float
+    pause: Callable[[float], None]
+    chance: Callable[[], float]
+    tokens: Iterator[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What one attempt read and decided. `over`: tokens of records that have ended."""
+
+    listing: ClaimListing
+    lock: Claim
+    recorded: ledger.Recorded
+    state: GroupState
+    live: tuple[Entry, ...]
+    over: frozenset[str]
+    planned: tuple[Planned, ...]
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The new entries."""
+        return tuple(plan.entry for plan in self.planned if plan.entry is not None)
+
+    @property
+    def new_tokens(self) -> frozenset[str]:
+        """The tokens of the new entries."""
+        return frozenset(entry.token for entry in self.entries)
+
+    @property
+    def second(self) -> Claim | None:
+        """The claim of the second records: preferably a placed member's own, since its pod does not exist yet."""
+        own = {plan.entry.claim_uid for plan in self.planned if plan.entry is not None}
+        return ledger.second_record_claim(self.listing.claims, self.lock, own)

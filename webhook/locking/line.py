@@ -1,0 +1,120 @@
+"""Group commit: requests of one group that reach one process while a round is running share the next round.
+
+An optimisation only: every safety claim holds without it, between processes, by the swap alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from threading import Event, Lock, Thread
+
+from webhook.core.model import Cause, Decision, Group, Outcome
+from webhook.locking.attempt import Tools
+from webhook.locking.protocol import Answer, Request
+from webhook.locking.round import Round
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Ticket:
+    request: Request
+    answered: Event = field(default_factory=Event)
+    answer: Answer | None = None
+
+
+@dataclass(slots=True)
+class _Line:
+    tickets: list[_Ticket] = field(default_factory=list)
+    waiting: int = 0
+    running: bool = False
+
+
+class Lines:
+    """One line of waiting requests for each group that has any; each line is worked off by a thread of its own.
+
+    A round has a thread of its own because its requests have different deadlines: a caller leaves with the
+    guard when its own is reached, and the round goes on for the others. `most_waiting` bounds the callers that
+    may wait for one group, so that one group's trouble leaves threads for the others (invariant 10).
+    """
+
+    def __init__(self, tools: Tools, most_waiting: int) -> None:
+        self._tools = tools
+        self._most_waiting = most_waiting
+        self._lock = Lock()
+        self._lines: dict[Group, _Line] = {}
+
+    def place(self, group: Group, request: Request) -> Answer:
+        """Wait for a round's answer, at most until the request's deadline."""
+        ticket = _Ticket(request)
+        with self._lock:
+            line = self._lines.setdefault(group, _Line())
+            if line.waiting >= self._most_waiting:
+                return _guarded(Cause.BUSY)
+            line.waiting += 1
+            line.tickets.append(ticket)
+            starts = not line.running
+            line.running = True
+        if starts:
+            Thread(target=self._work_off, args=(group, line), name=f"round {group}", daemon=True).start()
+        in_time = ticket.answered.wait(request.deadline.left())
+        with self._lock:
+            line.waiting -= 1
+            if ticket in line.tickets:
+                line.tickets.remove(ticket)
+            self._forget_if_idle(group, line)
+            return ticket.answer or _guarded(Cause.INTERNAL if in_time else Cause.BUDGET_USED_UP)
+
+    def look(self, group: Group, request: Request) -> Answer:
+        """Decide on a snapshot of its own: nothing is written, nothing is remembered, nobody is waited for."""
+        answers: list[Answer] = []
+        Round(group, (request,), self._tools, lambda _, answer: answers.append(answer), writes=False).run()
+        return answers[0]
+
+    def waiting(self) -> int:
+        """How many callers wait for a round, over all groups."""
+        with self._lock:
+            return sum(line.waiting for line in self._lines.values())
+
+    def groups(self) -> frozenset[Group]:
+        """The groups that have a line now."""
+        with self._lock:
+            return frozenset(self._lines)
+
+    def _work_off(self, group: Group, line: _Line) -> None:
+        while tickets := self._next_round(group, line):
+            self._run(group, tickets)
+
+    def _run(self, group: Group, tickets: dict[Request, _Ticket]) -> None:
+        def deliver(request: Request, answer: Answer) -> None:
+            tickets[request].answer = answer
+            tickets[request].answered.set()
+
+        try:
+            Round(group, tickets, self._tools, deliver).run()
+        except Exception:
+            # The edge of this thread. A defect of ours must not end it: others wait in the line.
+            logger.exception("a round failed; its pods get the guard", extra={"group": str(group)})
+        finally:
+            for ticket in tickets.values():
+                ticket.answered.set()
+
+    def _next_round(self, group: Group, line: _Line) -> dict[Request, _Ticket]:
+        """Everybody who waits, but of two creates of one name only the first: each needs an entry of its own."""
+        with self._lock:
+            chosen: dict[str, _Ticket] = {}
+            for ticket in line.tickets:
+                chosen.setdefault(ticket.request.member, ticket)
+            line.tickets = [ticket for ticket in line.tickets if ticket is not chosen[ticket.request.member]]
+            line.running = bool(chosen)
+            self._forget_if_idle(group, line)
+            return {ticket.request: ticket for ticket in chosen.values()}
+
+    def _forget_if_idle(self, group: Group, line: _Line) -> None:
+        if not line.running and not line.waiting and self._lines.get(group) is line:
+            del self._lines[group]
+
+
+def _guarded(cause: Cause) -> Answer:
+    return Answer(Decision(Outcome.GUARDED, cause))

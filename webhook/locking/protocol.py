@@ -1,0 +1,75 @@
+"""What the lock protocol needs of a cluster, is asked, and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from webhook.core.model import ClaimListing, Decision, Group, GroupState, Options, Placing
+from webhook.core.objects import Claim
+from webhook.deadline import Deadline
+
+
+class GroupCluster(Protocol):
+    """The cluster as the protocol sees it. Every call raises `errors.ApiError` or `errors.OutOfTime`."""
+
+    def list_claims(self, group: Group, deadline: Deadline) -> ClaimListing:
+        """The group's claims by label, and the API server's time; a consistent read."""
+        ...
+
+    def get_claim(self, namespace: str, name: str, deadline: Deadline) -> Claim | None:
+        """One claim by name, None if there is none."""
+        ...
+
+    def read_group(
+        self, group: Group, claims: Sequence[Claim], placings: Sequence[Placing], deadline: Deadline
+    ) -> GroupState:
+        """The group's pods, then its owners' wishes, nodes and volumes; consistent reads."""
+        ...
+
+    def swap(self, claim: Claim, annotations: dict[str, str | None], deadline: Deadline) -> None:
+        """Write annotations if the claim still has the resourceVersion of this value."""
+        ...
+
+    def annotate(self, claim: Claim, annotations: dict[str, str | None], deadline: Deadline) -> None:
+        """Write annotations if the claim still has the uid of this value."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """One pod that waits for a place. `arrived` is of the deadline's clock."""
+
+    placing: Placing
+    deadline: Deadline
+    arrived: float
+
+    @property
+    def member(self) -> str:
+        """The pod's name."""
+        return self.placing.pod.name
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What an answer cost: attempts begun, swaps lost, calls whose outcome stayed unknown."""
+
+    attempts: int = 0
+    conflicts: int = 0
+    unknown: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A decision as it was confirmed.
+
+    `token` names its entry, "" where there is none. `live_tokens` are those of the member's own entries that
+    were live before this decision.
+    """
+
+    decision: Decision
+    options: Options = field(default_factory=Options)
+    token: str = ""
+    live_tokens: frozenset[str] = frozenset()
+    effort: Effort = Effort()

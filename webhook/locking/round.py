@@ -1,0 +1,262 @@
+"""One round: several pods of one group are placed together by one compare-and-swap.
+
+One write takes the lock, records the decisions and releases it. There is no moment at which a crashed holder
+owns something, so there is nothing to steal and no lease to time out: a late or paused writer fails because the
+lock claim's resourceVersion has moved. The numbered steps are those of the design's section 4; a simulation with
+mutation checks (tests/simulation) shows what each is there for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from webhook.core import ledger
+from webhook.core.model import Cause, ClaimListing, Entry, Group, GroupState, Snapshot
+from webhook.core.objects import Claim
+from webhook.core.rounds import Planned, own_claim, plan_round
+from webhook.errors import Conflict, Forbidden, Invalid, NotFound, OutOfTime, TooManyRequests, UnknownOutcome
+from webhook.locking.attempt import Attempt, Tools
+from webhook.locking.protocol import Answer, Request
+from webhook.locking.waiting import WaitingRequests
+
+logger = logging.getLogger(__name__)
+
+
+# How long "not found" may mean "not yet" for a pod's own claim, and how often it is asked for (s).
+YOUNG_CLAIM: Final = 1.0
+YOUNG_CLAIM_PERIOD: Final = 0.05
+
+
+class Round:
+    """Places the pods of `requests`, all of one group and of different names, together.
+
+    `deliver(request, answer)` is called exactly once for each of them. With `writes` False (a dry run, or a
+    look) nothing is written or remembered: steps 1 to 4 only.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        requests: Iterable[Request],
+        tools: Tools,
+        deliver: Callable[[Request, Answer], None],
+        *,
+        writes: bool = True,
+    ) -> None:
+        self._group = group
+        self._waiting = WaitingRequests(requests, tools, deliver)
+        self._tools = tools
+        self._cluster = tools.cluster
+        self._writes = writes
+        # Tokens that this round wrote and has not answered, with the claim that holds their second record.
+        self._mine: dict[str, Claim | None] = {}
+        # Live entries that one of this round's took the place of in the ledger.
+        self._replaced: dict[str, Entry] = {}
+
+    def run(self) -> None:
+        """Attempt until every request has its answer or no budget is left."""
+        while self._waiting.anybody():
+            self._waiting.attempts += 1
+            try:
+                self._attempt()
+            except Conflict:
+                self._waiting.conflicts += 1
+                self._waiting.back_off()
+            except TooManyRequests as error:
+                self._waiting.pause(error.retry_after)
+            except UnknownOutcome as error:
+                logger.info("outcome unknown, deciding anew: %s", error, extra={"group": str(self._group)})
+                self._waiting.unknown += 1
+                self._waiting.back_off()
+            except Forbidden as error:
+                self._waiting.guard_all(Cause.API_FORBIDDEN, f"not allowed to {error.verb} {error.resource}")
+            except (Invalid, NotFound) as error:
+                self._waiting.guard_all(Cause.API_TROUBLE, str(error))
+            except OutOfTime:
+                self._waiting.guard_all(Cause.BUDGET_USED_UP)
+
+    def _attempt(self) -> None:
+        attempt = self._read_and_decide()
+        if attempt is None:
+            return
+        if not self._writes or not attempt.entries:
+            self._answer(attempt, attempt.planned)
+            return
+        self._remove_own_leftovers(attempt)
+        self._swap(attempt)
+        self._write_second_records(attempt)
+        self._answer(attempt, self._confirmed(attempt))
+
+    def _read_and_decide(self) -> Attempt | None:
+        """Steps 1 to 4; None where nobody can be decided for yet."""
+        # 1. The group's claims, the lock claim among them, and the time that every judgement of age uses.
+        listing = self._cluster.list_claims(self._group, self._waiting.deadline())
+        requests = self._with_own_claims(listing)
+        order = ledger.by_precedence(listing.claims)
+        if not order:
+            self._waiting.guard(requests, Cause.NO_LOCK_CLAIM)
+        if not requests or not order:
+            return None
+        # 2. The pods, after the claims: an entry that is gone from the claims is then seen as a pod.
+        placings = tuple(request.placing for request in requests)
+        state = self._cluster.read_group(self._group, listing.claims, placings, self._waiting.deadline())
+        self._waiting.topology_key = state.desired.options.topology_key
+        # 3. The live entries.
+        recorded = ledger.read_records(listing.claims)
+        self._tools.memory.report_unreadable(recorded.unreadable)
+        if self._tools.memory.stands_newer(self._group, recorded.newer, self._tools.expiry):
+            self._waiting.guard(requests, Cause.NEWER_FORMAT)
+            return None
+        live, over = self._live(order[0], recorded, state, listing.now)
+        # 4. Decide, purely.
+        snapshot = Snapshot(
+            group=self._group,
+            claims=listing.claims,
+            pods=state.pods,
+            desired=state.desired,
+            entries=live,
+            nodes=state.nodes,
+            rooms=state.rooms,
+            volumes=state.volumes,
+            now=listing.now,
+        )
+        planned = plan_round(snapshot, placings, self._tools.decide, self._tools.tokens)
+        return Attempt(listing, order[0], recorded, state, live, over, planned)
+
+    def _live(
+        self, lock: Claim, recorded: ledger.Recorded, state: GroupState, now: int
+    ) -> tuple[tuple[Entry, ...], frozenset[str]]:
+        """The live entries of everybody else, and the tokens of those that are over."""
+        memory = self._tools.memory
+        known = {**memory.answers(self._group), **self._replaced, **recorded.entries()}
+        carried = ledger.carried_tokens(state.pods)
+        over = {
+            token
+            for token, entry in known.items()
+            if ledger.is_over(entry, carried, now, self._tools.expiry, memory.known_for(self._group, entry, now))
+        }
+        for token in over:
+            memory.forget(self._group, token)
+            self._replaced.pop(token, None)
+        live = [entry for token, entry in known.items() if token not in over and token not in self._mine]
+        in_ledger = [entry for entry in live if entry.token in recorded.ledger_tokens(lock)]
+        return ledger.without_superseded(live, in_ledger), frozenset(over)
+
+    def _swap(self, attempt: Attempt) -> None:
+        """5. The swap, on the resourceVersion that came with the claims that the decision was made on."""
+        kept = ledger.without_superseded(attempt.live, attempt.entries)
+        restored = {entry.token for entry in kept} - attempt.recorded.unbroken_tokens(attempt.lock)
+        annotations = ledger.ledger_annotations((*kept, *attempt.entries), restored)
+        annotations |= ledger.second_record_annotations((), self._removable(attempt, attempt.lock))
+        # Known before the write is sent: whatever becomes of it, these tokens are this round's own.
+        self._mine.update(dict.fromkeys(attempt.new_tokens))
+        self._replaced.update({entry.token: entry for entry in attempt.live if entry not in kept})
+        try:
+            self._cluster.swap(attempt.lock, annotations, self._waiting.deadline())
+        except NotFound as error:
+            raise Conflict(error.verb, error.resource, error.name, detail="the claim is gone") from error
+
+    def _write_second_records(self, attempt: Attempt) -> None:
+        """6. The same entries once more, on another claim, before the answer."""
+        claim = attempt.second
+        if claim is None:
+            return
+        annotations = ledger.second_record_annotations(attempt.entries, self._removable(attempt, claim))
+        self._mine.update(dict.fromkeys(attempt.new_tokens, claim))
+        self._annotate(claim, annotations)
+
+    def _confirmed(self, attempt: Attempt) -> tuple[Planned, ...]:
+        """7. Whose answers may be given: read again; everybody else goes back to step 1."""
+        claims = self._cluster.list_claims(self._group, self._waiting.deadline()).claims
+        order = ledger.by_precedence(claims)
+        if not order or order[0].uid != attempt.lock.uid:
+            return ()
+        recorded = ledger.read_records(claims)
+        if not (
+            self._ledger_holds(attempt, recorded)
+            and self._second_record_holds(attempt, recorded)
+            and self._all_were_seen(attempt, recorded)
+        ):
+            return ()
+        return tuple(plan for plan in attempt.planned if _same_life(plan, attempt.listing.claims, claims))
+
+    def _ledger_holds(self, attempt: Attempt, recorded: ledger.Recorded) -> bool:
+        return attempt.new_tokens <= recorded.unbroken_tokens(attempt.lock)
+
+    def _second_record_holds(self, attempt: Attempt, recorded: ledger.Recorded) -> bool:
+        second = attempt.second
+        return second is None or attempt.new_tokens <= recorded.seconds.get(second.uid, {}).keys()
+
+    def _all_were_seen(self, attempt: Attempt, recorded: ledger.Recorded) -> bool:
+        """Whether every entry was in the snapshot, is this round's own, or is by a writer who has seen ours.
+
+        Of two tokens that have never been missing from one ledger the later writer has seen the earlier.
+        """
+        known = attempt.recorded.entries().keys() | self._mine.keys() | recorded.unbroken_tokens(attempt.lock)
+        return recorded.entries().keys() <= known
+
+    def _answer(self, attempt: Attempt, confirmed: Sequence[Planned]) -> None:
+        for plan in confirmed:
+            member = plan.placing.pod.name
+            token = plan.entry.token if plan.entry is not None and self._writes else ""
+            if plan.entry is not None and token:
+                self._mine.pop(token)
+                self._tools.memory.remember(self._group, plan.entry)
+            own = frozenset(entry.token for entry in attempt.live if entry.member == member)
+            self._waiting.give(member, plan.decision, attempt.state.desired.options_of(member), token, own)
+        if len(confirmed) < len(attempt.planned):
+            self._waiting.back_off()
+
+    def _with_own_claims(self, listing: ClaimListing) -> tuple[Request, ...]:
+        """The requests whose own claims exist; the others wait for a young claim, or get the guard."""
+        by_name = {claim.name: claim for claim in listing.claims}
+        ready: list[Request] = []
+        waiting = False
+        for request in self._waiting.requests():
+            claims = [by_name.get(name) or self._get_claim(name) for name in request.placing.pod.claim_names]
+            if all(claim is not None and not claim.deleting for claim in claims):
+                ready.append(request)
+            elif None in claims and request.deadline.clock() - request.arrived < YOUNG_CLAIM:
+                waiting = True
+            else:
+                self._waiting.guard((request,), Cause.NO_LOCK_CLAIM)
+        if waiting and not ready:
+            self._waiting.pause(YOUNG_CLAIM_PERIOD)
+        return tuple(ready)
+
+    def _get_claim(self, name: str) -> Claim | None:
+        return self._cluster.get_claim(self._group.namespace, name, self._waiting.deadline())
+
+    def _remove_own_leftovers(self, attempt: Attempt) -> None:
+        """Second records of unanswered tokens that step 6 will not take away would hold nodes for nothing."""
+        second = attempt.second
+        for claim in {where.uid: where for where in self._mine.values() if where is not None}.values():
+            if second is None or claim.uid != second.uid:
+                tokens = self._mine_on(claim)
+                self._annotate(claim, ledger.second_record_annotations((), tokens))
+                self._mine.update(dict.fromkeys(tokens))
+
+    def _mine_on(self, claim: Claim) -> frozenset[str]:
+        return frozenset(token for token, where in self._mine.items() if where is not None and where.uid == claim.uid)
+
+    def _removable(self, attempt: Attempt, claim: Claim) -> frozenset[str]:
+        """Second records on this claim that are over, or of this round's own unanswered tokens."""
+        there = attempt.recorded.seconds.get(claim.uid, {}).keys()
+        removable = there & (attempt.over | self._mine.keys()) | self._mine_on(claim)
+        return frozenset(removable - attempt.new_tokens)
+
+    def _annotate(self, claim: Claim, annotations: dict[str, str | None]) -> None:
+        try:
+            self._cluster.annotate(claim, annotations, self._waiting.deadline())
+        except (Invalid, NotFound) as error:
+            raise Conflict(error.verb, error.resource, error.name, detail="another claim has its name") from error
+
+
+def _same_life(plan: Planned, before: Sequence[Claim], after: Sequence[Claim]) -> bool:
+    """Whether the member's own claim is the one that was decided on, and not being deleted."""
+    then, now = own_claim(plan.placing, before), own_claim(plan.placing, after)
+    if then is None:
+        return True
+    return now is not None and now.uid == then.uid and not now.deleting

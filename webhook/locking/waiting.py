@@ -1,0 +1,77 @@
+"""The requests of a round that have no answer yet, and the time that is left for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from webhook.core.model import Cause, Decision, Options, Outcome
+from webhook.deadline import Deadline
+from webhook.locking.attempt import Tools
+from webhook.locking.protocol import Answer, Effort, Request
+
+# No decision is begun, and no write sent, with less than this left of a request's budget (s).
+LEAST_LEFT: Final = 1.0
+# The wait before another attempt is random, up to a bound that doubles from the first to the second (s).
+FIRST_WAIT: Final = 0.01
+LONGEST_WAIT: Final = 0.25
+
+NO_OPTIONS: Final = Options()
+
+
+class WaitingRequests:
+    """Gives each request its answer exactly once. `topology_key` is what guards use, as soon as it is known."""
+
+    def __init__(self, requests: Iterable[Request], tools: Tools, deliver: Callable[[Request, Answer], None]) -> None:
+        self._open = {request.member: request for request in requests}
+        self._tools = tools
+        self._deliver = deliver
+        self.topology_key = NO_OPTIONS.topology_key
+        self.attempts = self.conflicts = self.unknown = 0
+
+    def requests(self) -> tuple[Request, ...]:
+        """Those without an answer."""
+        return tuple(self._open.values())
+
+    def anybody(self) -> bool:
+        """Whether somebody is left; those whose budget is nearly used up leave now, with the guard."""
+        self.guard(
+            (request for request in self.requests() if request.deadline.left() < LEAST_LEFT), Cause.BUDGET_USED_UP
+        )
+        return bool(self._open)
+
+    def guard(self, requests: Iterable[Request], cause: Cause, detail: str = "") -> None:
+        """Answer with the guard."""
+        for request in requests:
+            decision = Decision(Outcome.GUARDED, cause, topology_key=self.topology_key, detail=detail)
+            self.give(request.member, decision)
+
+    def guard_all(self, cause: Cause, detail: str = "") -> None:
+        """Answer everybody with the guard."""
+        self.guard(self.requests(), cause, detail)
+
+    def give(
+        self,
+        member: str,
+        decision: Decision,
+        options: Options = NO_OPTIONS,
+        token: str = "",
+        live_tokens: frozenset[str] = frozenset(),
+    ) -> None:
+        """Answer one member's request."""
+        effort = Effort(self.attempts, self.conflicts, self.unknown)
+        self._deliver(self._open.pop(member), Answer(decision, options, token, live_tokens, effort))
+
+    def deadline(self) -> Deadline:
+        """The latest deadline of those that wait: what bounds the round's calls."""
+        return max((request.deadline for request in self._open.values()), key=lambda deadline: deadline.at)
+
+    def back_off(self) -> None:
+        """Wait a random time before another attempt, so that replicas that collided do not collide again."""
+        self.pause(self._tools.chance() * min(LONGEST_WAIT, FIRST_WAIT * 2.0**self.attempts))
+
+    def pause(self, seconds: float) -> None:
+        """Wait, but never into the last second of the budget."""
+        left = max((request.deadline.left() for request in self._open.values()), default=0.0) - LEAST_LEFT
+        if left > 0:
+            self._tools.pause(min(seconds, left))
