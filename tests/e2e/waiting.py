@@ -1,0 +1,24 @@
+"""Waiting for a condition with a deadline, in place of sleeping and hoping."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+# Short against everything waited for, long against the cost of one look.
+INTERVAL = 0.05
+
+
+def wait_until(probe: Callable[[], T | None], what: str, timeout: float) -> T:
+    """Call `probe` until it returns something true, and return that; `what` completes "waited 30 s for …"."""
+    deadline = time.monotonic() + timeout
+    while True:
+        found = probe()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {timeout:g} s for {what}")
+        time.sleep(INTERVAL)

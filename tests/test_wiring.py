@@ -1,0 +1,137 @@
+"""What `serve` is made of, over a dump and over an API server that is not there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from werkzeug.test import Client
+
+from webhook.cluster.api import ApiDoor
+from webhook.cluster.memory import MemoryCluster
+from webhook.errors import DumpError, SettingsError
+from webhook.settings import Settings
+from webhook.wiring import Worker, door_of
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: here
+contexts: [{name: here, context: {cluster: here, user: me}}]
+clusters: [{name: here, cluster: {server: "http://127.0.0.1:9"}}]
+users: [{name: me, user: {token: abc}}]
+"""
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "t1"}}
+V1_LABELS = {
+    "app.kubernetes.io/managed-by": "tidb-operator",
+    "app.kubernetes.io/name": "tidb-cluster",
+    "app.kubernetes.io/instance": "db",
+    "app.kubernetes.io/component": "tikv",
+}
+OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db-tikv", "uid": "u-9", "controller": True}
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    path = tmp_path / "dump.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [NODE, SECRET]}))
+    return path
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> Path:
+    path = tmp_path / "kubeconfig"
+    path.write_text(KUBECONFIG)
+    return path
+
+
+def review_of(name: str, **metadata: Any) -> bytes:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": {}}
+    request = {"uid": "u-1", "operation": "CREATE", "namespace": "t1", "name": name, "object": pod}
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).encode()
+
+
+def fine() -> None:
+    return None
+
+
+def worker_on(settings: Settings) -> Worker:
+    return Worker(settings, door_of(settings), None)
+
+
+def test_a_dump_becomes_the_embedded_cluster_and_says_what_it_leaves_out(dump: Path, caplog: pytest.LogCaptureFixture):
+    assert isinstance(door_of(Settings(cluster=dump)), MemoryCluster)
+    assert "Secret" in caplog.text
+
+
+def test_a_dump_that_is_not_one_is_refused_before_anything_is_served(tmp_path: Path):
+    with pytest.raises(DumpError):
+        door_of(Settings(cluster=tmp_path))
+
+
+def test_a_kubeconfig_becomes_a_door_to_its_api_server(kubeconfig: Path):
+    assert isinstance(door_of(Settings(kubeconfig=kubeconfig)), ApiDoor)
+
+
+def test_without_a_source_kubectls_own_kubeconfig_is_taken(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("KUBECONFIG", f"/no/such:{kubeconfig}")
+
+    assert isinstance(door_of(Settings()), ApiDoor)
+
+
+def test_without_any_kubeconfig_the_ways_out_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    with pytest.raises(SettingsError, match=r"\.kube/config; give --kubeconfig FILE, --in-cluster or --cluster"):
+        door_of(Settings())
+
+
+def test_outside_a_pod_there_is_no_service_account(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+    with pytest.raises(SettingsError, match="--in-cluster"):
+        door_of(Settings(in_cluster=True))
+
+
+def test_reviews_are_answered_counted_and_shown_in_the_metrics(dump: Path):
+    worker = worker_on(Settings(cluster=dump))
+    reviews = Client(worker.build_app())
+    health = Client(worker.build_health(lambda: False, fine))
+
+    untouched = reviews.post("/mutate", data=review_of("web-0"), content_type="application/json")
+    member = reviews.post(
+        "/mutate",
+        data=review_of("db-tikv-0", labels=V1_LABELS, ownerReferences=[OWNER]),
+        content_type="application/json",
+    )
+
+    assert json.loads(untouched.data)["response"] == {"uid": "u-1", "allowed": True}
+    assert json.loads(member.data)["response"]["allowed"] is True
+    figures = health.get("/metrics").text
+    assert 'reviews_total{cause="NotAMember",component="other",outcome="untouched"} 1.0' in figures
+    assert 'reviews_total{cause="NoLockClaim",component="tikv",outcome="guarded"} 1.0' in figures
+    assert 'http_responses_total{code="200"} 2.0' in figures
+
+
+def test_it_is_ready_once_the_cluster_has_answered(dump: Path):
+    worker = worker_on(Settings(cluster=dump))
+    worker.build_app()
+
+    assert Client(worker.build_health(lambda: False, fine)).get("/readyz").status_code == 200
+
+
+def test_it_is_not_ready_for_each_thing_that_is_missing(kubeconfig: Path):
+    worker = worker_on(Settings(kubeconfig=kubeconfig))
+    worker.build_app()
+
+    answer = Client(worker.build_health(lambda: True, lambda: "the certificate expired")).get("/readyz")
+
+    assert answer.status_code == 503
+    draining, certificate, server = answer.text.splitlines()
+    assert "draining" in draining
+    assert "the certificate expired" in certificate
+    assert "the API server has not answered yet" in server

@@ -1,0 +1,117 @@
+"""`tidb-ha-webhook serve`."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from webhook import logs
+from webhook.commands.parameters import SECONDS, cluster_source, setting, together
+from webhook.settings import BIND_WITH_TLS, HEALTH_BIND_WITH_TLS, LogFormat, Settings, settings_from
+
+logger = logging.getLogger(__name__)
+
+_addresses = together(
+    setting(
+        "--bind",
+        default=None,
+        metavar="HOST:PORT",
+        help="Address of POST /mutate; without HOST all interfaces. Loopback only without TLS files.",
+        show_default=f"{Settings().bind}; {BIND_WITH_TLS} with TLS files",
+    ),
+    setting(
+        "--health-bind",
+        default=None,
+        metavar="HOST:PORT",
+        help="Address of /livez, /readyz and /metrics, plain HTTP.",
+        show_default=f"{Settings().health_bind}; {HEALTH_BIND_WITH_TLS} with TLS files",
+    ),
+    setting(
+        "--tls-cert",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="PEM file of the certificate chain, read again when it changes. Without it: plain HTTP.",
+    ),
+    setting(
+        "--tls-key",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="PEM file of the certificate's private key.",
+    ),
+)
+
+_process = together(
+    setting("--workers", type=int, help="Processes that serve; one keeps all queues together."),
+    setting("--threads", type=int, help="Threads per worker; at most half of them wait for one group."),
+    setting(
+        "--drain-seconds",
+        type=SECONDS,
+        help="How long to serve on after SIGTERM, not ready, before running requests are finished.",
+    ),
+    setting(
+        "--log-format",
+        type=click.Choice([form.value for form in LogFormat]),
+        default=Settings().log_format.value,
+        help="Form of the log lines on standard error.",
+    ),
+)
+
+_protocol = together(
+    setting(
+        "--expiry",
+        type=SECONDS,
+        help="When an answer whose pod never appeared is over: the API server's --request-timeout "
+        "plus --clock-allowance.",
+    ),
+    setting(
+        "--clock-allowance",
+        type=SECONDS,
+        help="How far the clocks of several API servers may be apart.",
+    ),
+    setting(
+        "--budget-margin",
+        type=SECONDS,
+        help="What is kept back of the API server's time-out, so that an answer is never late.",
+    ),
+    setting(
+        "--other-schedulers",
+        multiple=True,
+        metavar="NAME[,NAME…]",
+        help="Scheduler names whose pods are kept apart but never pinned. May be repeated.",
+        show_default="none",
+    ),
+)
+
+
+@click.command("serve", short_help="Serve the webhook.")
+@_addresses
+@cluster_source
+@_process
+@_protocol
+@click.pass_context
+def command(context: click.Context, /, **parameters: Any) -> None:
+    """Serve the webhook until SIGTERM.
+
+    Pods of TiKV and PD that an API server asks about at POST /mutate are pinned to a node that keeps
+    the component HA-safe, or guarded so that they wait rather than stack.
+
+    Lengths of time are seconds (90) or durations (90s, 1m30s). A flag goes before its environment
+    variable, which goes before the default.
+
+    \b
+    Try it on a dump, without a cluster:
+      kubectl get nodes,pods,pvc,pv,sc,sts -A -o yaml > dump.yaml
+      tidb-ha-webhook serve --cluster dump.yaml --log-format text
+    """
+    settings = settings_from(parameters, os.environ)
+    logs.configure(settings.log_format)
+    logger.info("works on %s", settings.describe_source())
+
+    # Here, not above: see webhook/commands/__init__.py.
+    from webhook import wiring
+
+    context.exit(wiring.run(settings))

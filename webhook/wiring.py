@@ -1,0 +1,147 @@
+"""What `serve` is made of: which door, which admission, which applications, and which of them in which process.
+
+The master makes what may fail for a reason that the user can mend (dump, kubeconfig) and what all workers
+share. Each worker makes the rest after the fork: threads and locks do not survive one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import secrets
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+from wsgiref.types import WSGIApplication
+
+from webhook.admission import Admission, Collaborators, Placer
+from webhook.app import create_app
+from webhook.cluster import dump
+from webhook.cluster.api import ApiDoor
+from webhook.cluster.door import STORAGE_CLASSES, Door
+from webhook.cluster.memory import MemoryCluster
+from webhook.cluster.quantities import requests_of
+from webhook.cluster.store import GroupStore
+from webhook.core.model import Group
+from webhook.core.policy import decide_by_options
+from webhook.errors import SettingsError
+from webhook.events import EventRecorder
+from webhook.health import Once, create_health_app
+from webhook.locking.attempt import Tools
+from webhook.locking.line import Lines
+from webhook.locking.memory import AnswerMemory
+from webhook.locking.protocol import Answer, Request
+from webhook.metrics import CONTENT_TYPE, Metrics, shared_directory
+from webhook.serving.server import serve
+from webhook.settings import ClusterSource, Settings
+
+logger = logging.getLogger(__name__)
+
+# Seconds that a readiness probe waits for the API server; the kubelet waits 2 for the probe.
+PROBE_TIMEOUT: Final = 1.0
+# Random bytes of an entry's token; no two answers of any replica may ever have the same.
+TOKEN_BYTES: Final = 10
+
+
+def run(settings: Settings) -> int:
+    """Serve until the end; the exit code. Raises `WebhookError` for what can be seen before serving."""
+    door = door_of(settings)
+    with shared_directory(settings.workers) as directory:
+        worker = Worker(settings, door, directory)
+        return serve(settings, worker.build_app, worker.build_health)
+
+
+def door_of(settings: Settings) -> Door:
+    """The door to the cluster that the settings name. Raises `SettingsError` or `DumpError`."""
+    if settings.cluster is not None:
+        found = dump.load(settings.cluster)
+        for note in found.notes:
+            logger.warning("%s", note)
+        return MemoryCluster(found.objects)
+    if settings.source is ClusterSource.IN_CLUSTER:
+        return ApiDoor.in_cluster()
+    return ApiDoor.from_kubeconfig(str(settings.kubeconfig or _default_kubeconfig()))
+
+
+def build_admission(settings: Settings, door: Door, metrics: Metrics) -> Admission:
+    """The use case over a door."""
+    store = GroupStore(door)
+    tools = Tools(
+        cluster=store,
+        memory=AnswerMemory(keep=10 * settings.expiry),
+        decide=partial(decide_by_options, other_schedulers=settings.other_schedulers),
+        expiry=settings.expiry,
+        pause=time.sleep,
+        chance=random.random,
+        tokens=iter(partial(secrets.token_hex, TOKEN_BYTES), ""),
+    )
+    # At most half of the threads wait for one group, so that its trouble leaves threads for the others.
+    lines = Lines(tools, most_waiting=settings.threads // 2)
+    return Admission(
+        Collaborators(
+            owners=store,
+            placer=CountedPlacer(lines, metrics),
+            figures=metrics,
+            notify=EventRecorder(door).record,
+            requests_of=requests_of,
+        )
+    )
+
+
+class CountedPlacer:
+    """A placer whose waiting callers are a metric."""
+
+    def __init__(self, placer: Placer, metrics: Metrics) -> None:
+        self._placer = placer
+        self._metrics = metrics
+        self.look = placer.look
+
+    def place(self, group: Group, request: Request) -> Answer:
+        """See `Placer.place`."""
+        with self._metrics.waiting():
+            return self._placer.place(group, request)
+
+
+class Worker:
+    """The applications of one worker process, built there: first the reviews', then the health address's."""
+
+    def __init__(self, settings: Settings, door: Door, directory: Path | None) -> None:
+        self._settings = settings
+        self._door = door
+        self._directory = directory
+
+    def build_app(self) -> WSGIApplication:
+        """The application of the webhook address."""
+        self._metrics = Metrics(self._directory)
+        admission = build_admission(self._settings, self._door, self._metrics)
+        return create_app(self._settings, admission, responded=self._metrics.responded)
+
+    def build_health(
+        self, draining: Callable[[], bool], certificate_problem: Callable[[], str | None]
+    ) -> WSGIApplication:
+        """The application of the health address."""
+        checks = (
+            lambda: "draining: it is being shut down" if draining() else None,
+            certificate_problem,
+            Once("the API server has not answered yet", self._probe),
+        )
+        return create_health_app(checks, self._metrics.exposition, CONTENT_TYPE)
+
+    def _probe(self) -> None:
+        # A short list that every decision needs anyway, from the API server's cache.
+        self._door.list(STORAGE_CLASSES, resource_version="0", timeout=PROBE_TIMEOUT)
+
+
+def _default_kubeconfig() -> str:
+    """The files that kubectl would use, of those that exist. Raises `SettingsError` if there is none."""
+    path = os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
+    existing = [each for each in path.split(os.pathsep) if Path(each).is_file()]
+    if not existing:
+        raise SettingsError(
+            f"no cluster: this is no pod and there is no kubeconfig at {path}; "
+            "give --kubeconfig FILE, --in-cluster or --cluster FILE"
+        )
+    return os.pathsep.join(existing)
