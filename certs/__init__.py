@@ -1,1 +1,17 @@
-"""Certificates for a webhook's server: issuing as pure values. Knows nothing of `webhook`."""
+"""Certificates of the webhook's server: issuing, renewing, and telling the API server whom to trust.
+
+A process of its own, beside the one that answers reviews, which so never holds the key of the CA:
+
+    authority   issues certificates; pure
+    checks      judges them; pure
+    material    what is kept in the one Secret, read tolerantly
+    stages      what to do next, given what is stored and what is seen; pure
+    files       puts the pair where the server reads it, all at once
+    cluster     the calls to the API server
+    election    one writer among the replicas
+    probe       proves that the API server trusts a CA before that CA's certificate is served
+    keeper      the loop
+    figures     metrics and health
+
+Nothing in here knows the webhook, nor it this package.
+"""
