@@ -2,6 +2,9 @@
 # Builds the control plane that the end-to-end tests run: kube-apiserver, kube-controller-manager, kube-scheduler, kubectl,
 # etcd and kwok, from the Go modules that the go.mod files beside this script name. Everything lands in bin/ (git-ignored).
 #
+#   build.sh             the control plane
+#   build.sh helm        Helm 3 and Helm 4, which the chart's tests need
+#
 #   KUBERNETES_VERSION   the version of Kubernetes, default 1.36.3
 #   KUBEBUILDER_ASSETS   a folder as envtest's setup makes it: what is in there is used and not built
 #
@@ -137,6 +140,30 @@ build_kwok() {
 	echo "$key" >"$bin/.made-kwok"
 }
 
+build_helm() {
+	local major=$1 key
+	key=$(key - "helm$major")
+	current "helm$major" "$key" "helm$major" && return 0
+	need_go
+	rm -f "$bin/.made-helm$major"
+	say "Helm $major: the first build takes about 3 minutes on 2 cores"
+	# Unstamped, Helm tells charts that it speaks with Kubernetes 1.20, whatever client library it was built from.
+	build "helm$major" "-s -w $(helm_stamps "helm$major")" "helm$major=helm.sh/helm/v$major/cmd/helm"
+	echo "$key" >"$bin/.made-helm$major"
+}
+
+# What its own Makefile stamps: its version, and the newest Kubernetes that its client library knows.
+helm_stamps() {
+	local folder=$1 major=${1#helm} module client internal
+	module=$(cd "$folder" && go list -m -f '{{.Version}}' "helm.sh/helm/v$major")
+	client=$(cd "$folder" && go list -m -f '{{.Version}}' k8s.io/client-go)
+	internal=helm.sh/helm/v$major
+	[[ $major == 3 ]] || echo "-X $internal/internal/version.version=$module"
+	[[ $major != 3 ]] || echo "-X $internal/internal/version.version=$module" \
+		"-X $internal/pkg/lint/rules.k8sVersionMajor=1 -X $internal/pkg/lint/rules.k8sVersionMinor=$(cut -d. -f2 <<<"$client")" \
+		"-X $internal/pkg/chartutil.k8sVersionMajor=1 -X $internal/pkg/chartutil.k8sVersionMinor=$(cut -d. -f2 <<<"$client")"
+}
+
 # Not forbidden (the skew policy allows some of it), but nobody should have to find it out from a strange test failure.
 warn_of_mixed_versions() {
 	local theirs
@@ -147,6 +174,11 @@ warn_of_mixed_versions() {
 }
 
 mkdir -p "$bin"
+if [[ ${1:-} == helm ]]; then
+	build_helm 3
+	build_helm 4
+	exit
+fi
 [[ -z $assets || -d $assets ]] || fail "KUBEBUILDER_ASSETS is set, but is no folder"
 warn_of_mixed_versions
 build_etcd
