@@ -5,6 +5,7 @@ A process of its own, beside the one that answers reviews, which so never holds 
     authority   issues certificates; pure
     checks      judges them; pure
     material    what is kept in the one Secret, read tolerantly
+    state       the values it is decided on
     stages      what to do next, given what is stored and what is seen; pure
     files       puts the pair where the server reads it, all at once
     cluster     the calls to the API server
