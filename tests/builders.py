@@ -12,19 +12,18 @@ from decimal import Decimal
 from typing import Any
 
 from webhook.core import keys
-from webhook.core.model import Desired, Entry, Family, Group, MemberClass, NodeRoom, Options, Placing, Snapshot, Volumes
+from webhook.core.model import Desired, Entry, Family, Group, MemberClass, NodeRoom, Options, Placing, Snapshot
 from webhook.core.objects import (
     Claim,
     LabelSelector,
     Node,
     NodeSelector,
     NodeSelectorTerm,
-    PersistentVolume,
     Pod,
     PodAffinityTerm,
     Requirement,
-    StorageClass,
 )
+from webhook.core.storage import PersistentVolume, StorageClass, Volumes
 
 NAMESPACE = "t1"
 CLUSTER = "db"

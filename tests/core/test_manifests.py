@@ -12,29 +12,34 @@ from hypothesis import strategies as st
 
 from webhook.core import shapes
 from webhook.core.manifests import (
+    attach_limits_from,
+    capacity_from,
     claim_from,
     label_selector_from,
     node_from,
     node_selector_from,
+    placed_pod_from,
     pod_from,
+    publishes_capacity,
     storage_class_from,
     volume_from,
 )
 from webhook.core.objects import (
     Claim,
+    HostPort,
     LabelSelector,
     Node,
     NodeSelector,
     NodeSelectorTerm,
     OwnerReference,
-    PersistentVolume,
     Pod,
     PodAffinityTerm,
+    PodOnNode,
     Requirement,
-    StorageClass,
     Taint,
     Toleration,
 )
+from webhook.core.storage import PersistentVolume, StorageClass
 
 LABELS = {"app.kubernetes.io/component": "tikv"}
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -128,7 +133,36 @@ def test_every_field_of_a_pod_is_found_where_kubernetes_writes_it() -> None:
         ),
         tolerations=(Toleration(operator="Exists"), Toleration("k", "Equal", "v", "NoSchedule")),
         claim_names=("tikv-db-tikv-0", "db-tikv-0-scratch"),
+        ephemeral_claims=(Claim("t1", "db-tikv-0-scratch", "", ""),),
     )
+
+
+def test_of_a_pod_on_a_node_only_what_a_filter_may_need_is_kept() -> None:
+    manifest = pod_manifest()
+    manifest["metadata"]["annotations"] = {"tidb-ha-webhook.io/guard": "zone"}
+    manifest["spec"] |= {"priority": 7, "containers": [{"ports": [{"hostPort": 80}]}]}
+    requests = {"cpu": Decimal(1)}
+
+    assert placed_pod_from(manifest, "n1", requests) == PodOnNode(
+        namespace="t1",
+        name="db-tikv-0",
+        node_name="n1",
+        labels=LABELS,
+        requests=requests,
+        priority=7,
+        bound=True,
+        deleting=True,
+        host_ports=(HostPort(80),),
+        anti_affinity=pod_from(manifest).anti_affinity,
+        claim_names=("tikv-db-tikv-0", "db-tikv-0-scratch"),
+        guard="zone",
+    )
+
+
+def test_a_pod_that_is_only_expected_on_a_node_is_not_bound() -> None:
+    manifest = {"metadata": {"name": "a"}, "status": {"nominatedNodeName": "n2"}}
+
+    assert not placed_pod_from(manifest, "n2", {}).bound
 
 
 def test_a_pod_as_a_review_of_its_creation_shows_it_has_empty_fields_only() -> None:
@@ -220,7 +254,7 @@ def test_every_field_of_a_node_is_found_and_unreadable_quantities_are_left_out()
         "metadata": {"name": "n1", "labels": {"zone": "z1"}},
         "spec": {"unschedulable": True, "taints": [{"key": "k", "effect": "NoExecute"}]},
         "status": {
-            "allocatable": {"cpu": "8", "memory": "lots", "pods": None},
+            "allocatable": {"cpu": "7.9999", "memory": "lots", "pods": None},
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     }
@@ -341,6 +375,18 @@ FIELD_NAMES = [
     "allowedTopologies",
     "matchLabelExpressions",
     "required",
+    "containers",
+    "initContainers",
+    "ports",
+    "hostPort",
+    "topologySpreadConstraints",
+    "matchLabelKeys",
+    "volumeClaimTemplate",
+    "claimRef",
+    "csi",
+    "capacity",
+    "storage",
+    "drivers",
 ]
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 JSON = st.recursive(
@@ -353,8 +399,12 @@ JSON = st.recursive(
 )
 CONSTRUCTORS: dict[str, Callable[[Any], object]] = {
     "pod": pod_from,
-    "claim": claim_from,
-    "volume": volume_from,
+    "placed-pod": lambda raw: placed_pod_from(raw, "n1", {}),
+    "claim": lambda raw: claim_from(raw, parse_number),
+    "volume": lambda raw: volume_from(raw, parse_number),
+    "capacity": lambda raw: capacity_from(raw, parse_number),
+    "driver": publishes_capacity,
+    "csi-node": attach_limits_from,
     "class": storage_class_from,
     "node": lambda raw: node_from(raw, parse_number),
     "node-selector": node_selector_from,

@@ -15,7 +15,8 @@ from builders import (
 )
 
 from webhook.core import keys
-from webhook.core.objects import NodeSelector, NodeSelectorTerm, PersistentVolume, Requirement
+from webhook.core.objects import NodeSelector, NodeSelectorTerm, Requirement
+from webhook.core.storage import PersistentVolume
 from webhook.core.volumes import (
     AFFINITY_CONFLICT,
     NO_TOPOLOGY,

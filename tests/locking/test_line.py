@@ -10,8 +10,9 @@ from threading import Event, Lock
 import pytest
 from builders import make_claim, make_desired, make_group, make_nodes, make_pod
 
-from webhook.core.model import Cause, ClaimListing, Decision, Group, GroupState, Outcome, Placing, Snapshot, Volumes
+from webhook.core.model import Cause, ClaimListing, Decision, Group, GroupState, Outcome, Placing, Snapshot
 from webhook.core.objects import Claim
+from webhook.core.storage import Volumes
 from webhook.deadline import Deadline
 from webhook.locking.attempt import Tools
 from webhook.locking.line import Lines

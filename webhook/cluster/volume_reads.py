@@ -9,8 +9,9 @@ from webhook.cluster.door import CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 from webhook.cluster.reader import Reader
 from webhook.core import groups
 from webhook.core.manifests import claim_from, storage_class_from, volume_from
-from webhook.core.model import Desired, Group, Volumes
-from webhook.core.objects import Claim, Node, PersistentVolume, Pod, StorageClass
+from webhook.core.model import Desired, Group
+from webhook.core.objects import Claim, Node, Pod
+from webhook.core.storage import PersistentVolume, StorageClass, Volumes
 
 
 @dataclass(frozen=True, slots=True)

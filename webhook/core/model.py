@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
-from webhook.core.objects import EMPTY, NO_QUANTITIES, Claim, Node, PersistentVolume, Pod, StorageClass
+from webhook.core.limits import Limits
+from webhook.core.objects import EMPTY, NO_QUANTITIES, Claim, Node, Pod, PodOnNode
+from webhook.core.storage import Volumes
 
 
 class Family(StrEnum):
@@ -123,15 +125,6 @@ class NodeRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class Volumes:
-    """What the API server says about volumes: persistent volumes by name, classes by name, and claims by name."""
-
-    claims: Mapping[str, Claim] = field(default_factory=dict)
-    persistent_volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
-    storage_classes: Mapping[str, StorageClass] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class ClaimListing:
     """The group's claims by label, and the API server's time at that moment (seconds since 1970)."""
 
@@ -141,13 +134,19 @@ class ClaimListing:
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """What was read after the claims: the group's visible pods, what its owners want, nodes and volumes."""
+    """What was read after the claims: the group's visible pods, what its owners want, nodes and volumes.
+
+    The last three are as in `Snapshot`.
+    """
 
     pods: tuple[Pod, ...]
     desired: Desired
     nodes: tuple[Node, ...]
     rooms: Mapping[str, NodeRoom]
     volumes: Volumes
+    placed_pods: Mapping[str, tuple[PodOnNode, ...]] = field(default_factory=dict)
+    promised: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict)
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +155,10 @@ class Snapshot:
 
     `claims` are the group's by label (step 1); `pods` its visible pods (step 2); `entries` the live ones
     (step 3). `rooms` is by node name. `now` is the API server's time of step 1.
+
+    `placed_pods`: every pod that takes a place on a node, those that are in `rooms`; empty where they were not
+    read. `promised`: what answers of other groups that are in flight will ask of a node. `namespaces`: the labels
+    of each by name; what is not there is not known.
     """
 
     group: Group
@@ -167,14 +170,18 @@ class Snapshot:
     rooms: Mapping[str, NodeRoom]
     volumes: Volumes
     now: int
+    placed_pods: Mapping[str, tuple[PodOnNode, ...]] = field(default_factory=dict)
+    promised: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict)
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """The pod to be placed, and what it asks of a node in base units."""
+    """The pod to be placed, what it asks of a node in base units, and what its own fields leave to us."""
 
     pod: Pod
     requests: Mapping[str, Decimal] = field(default_factory=lambda: NO_QUANTITIES)
+    limits: Limits = field(default_factory=Limits)
 
 
 class Outcome(StrEnum):

@@ -9,9 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
+from typing import Final
 
 EMPTY: Mapping[str, str] = MappingProxyType({})
 NO_QUANTITIES: Mapping[str, Decimal] = MappingProxyType({})
+FILESYSTEM: Final = "Filesystem"
+ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104 - what a manifest says, not what we listen on
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class LabelSelector:
 
 @dataclass(frozen=True, slots=True)
 class PodAffinityTerm:
-    """One required term of podAffinity or podAntiAffinity.
+    """One required term of podAffinity or podAntiAffinity, its matchLabelKeys worked into the selector.
 
     `selector` None matches nothing; `namespaces` empty and `namespace_selector` None mean the pod's own.
     """
@@ -57,6 +60,31 @@ class PodAffinityTerm:
     selector: LabelSelector | None
     namespaces: tuple[str, ...] = ()
     namespace_selector: LabelSelector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadConstraint:
+    """A topology spread constraint that forbids (DoNotSchedule), its matchLabelKeys worked into the selector.
+
+    `selector` None matches nothing. `honors_affinity`, `honors_taints`: nodes that the pod could not use by its
+    node affinity, or for their taints, are no domains.
+    """
+
+    topology_key: str
+    max_skew: int
+    selector: LabelSelector | None
+    min_domains: int = 1
+    honors_affinity: bool = True
+    honors_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    """A port of the node that a container takes; ALL_ADDRESSES overlaps every other address."""
+
+    port: int
+    protocol: str = "TCP"
+    address: str = ALL_ADDRESSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +123,11 @@ class OwnerReference:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod: one that exists, or one that an AdmissionReview asks to create (`uid` "" then)."""
+    """A pod: one that exists, or one that an AdmissionReview asks to create (`uid` "" then).
+
+    `preempts`: it may take the place of pods of lower priority. `ephemeral_claims`: the claims of its generic
+    ephemeral volumes as they will be once the pod exists; `claim_names` has their names too.
+    """
 
     namespace: str
     name: str
@@ -115,6 +147,12 @@ class Pod:
     anti_affinity: tuple[PodAffinityTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     claim_names: tuple[str, ...] = ()
+    affinity: tuple[PodAffinityTerm, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    priority: int = 0
+    preempts: bool = True
+    ephemeral_claims: tuple[Claim, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -123,8 +161,34 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True)
+class PodOnNode:
+    """What a filter needs of a pod that takes a place on a node: it is bound there, or will be in a moment.
+
+    `requests` as of `Placing`; `guard` is the topology key of our guard among its `anti_affinity`, "" without
+    one. `bound` False: only pinned or nominated; such a pod cannot be preempted. Finished pods are none.
+    """
+
+    namespace: str
+    name: str
+    node_name: str
+    labels: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    requests: Mapping[str, Decimal] = field(default_factory=lambda: NO_QUANTITIES)
+    priority: int = 0
+    bound: bool = True
+    deleting: bool = False
+    host_ports: tuple[HostPort, ...] = ()
+    anti_affinity: tuple[PodAffinityTerm, ...] = ()
+    claim_names: tuple[str, ...] = ()
+    guard: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Claim:
-    """A PersistentVolumeClaim. `created` is the creationTimestamp as the API server wrote it (RFC 3339)."""
+    """A PersistentVolumeClaim. `created` is the creationTimestamp as the API server wrote it (RFC 3339).
+
+    `requested` is the storage it asks for (bytes), None where that cannot be read. `selector` is what its volume's
+    labels must match, None for no requirement.
+    """
 
     namespace: str
     name: str
@@ -138,6 +202,11 @@ class Claim:
     volume_name: str = ""
     storage_class: str = ""
     selected_node: str = ""
+    requested: Decimal | None = Decimal(0)
+    access_modes: tuple[str, ...] = ()
+    volume_mode: str = FILESYSTEM
+    selector: LabelSelector | None = None
+    attributes_class: str = ""
 
     @property
     def bound(self) -> bool:
@@ -147,7 +216,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node. `ready` is its Ready condition; `allocatable` in base units (CPUs, bytes, pods)."""
+    """A node. `ready` is its Ready condition; `allocatable` in base units (CPUs, bytes, pods), rounded up."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=lambda: EMPTY)
@@ -155,21 +224,3 @@ class Node:
     unschedulable: bool = False
     ready: bool = True
     allocatable: Mapping[str, Decimal] = field(default_factory=lambda: NO_QUANTITIES)
-
-
-@dataclass(frozen=True, slots=True)
-class PersistentVolume:
-    """A PersistentVolume; `node_affinity` None: usable from every node."""
-
-    name: str
-    node_affinity: NodeSelector | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StorageClass:
-    """A StorageClass; `waits` is volumeBindingMode WaitForFirstConsumer; `allowed_topologies` None: anywhere."""
-
-    name: str
-    provisioner: str = ""
-    waits: bool = False
-    allowed_topologies: NodeSelector | None = None

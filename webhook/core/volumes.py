@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from webhook.core.model import Snapshot, Volumes
+from webhook.core.model import Snapshot
 from webhook.core.objects import Claim, Node, NodeSelector, NodeSelectorTerm, Pod, Requirement
 from webhook.core.selectors import matches_node
+from webhook.core.storage import Volumes
 
 # The scheduler's own words.
 AFFINITY_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"
