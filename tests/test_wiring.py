@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dumps import a_cluster_with, a_set, body_of, pods_of_set, write
 from werkzeug.test import Client
 
+from webhook.admission import Admission
 from webhook.cluster.api import ApiDoor
 from webhook.cluster.memory import MemoryCluster
+from webhook.embedded.answers import admitted
 from webhook.errors import DumpError, SettingsError
+from webhook.metrics import Metrics
 from webhook.settings import Settings
-from webhook.wiring import Worker, door_of
+from webhook.wiring import Worker, build_reviewer, door_of
 
 KUBECONFIG = """
 apiVersion: v1
@@ -115,6 +119,24 @@ def test_reviews_are_answered_counted_and_shown_in_the_metrics(dump: Path):
     assert 'reviews_total{cause="NotAMember",component="other",outcome="untouched"} 1.0' in figures
     assert 'reviews_total{cause="NoLockClaim",component="tikv",outcome="guarded"} 1.0' in figures
     assert 'http_responses_total{code="200"} 2.0' in figures
+
+
+def test_on_a_dump_what_is_admitted_is_visible_to_the_next_review(tmp_path: Path):
+    path = write(tmp_path / "dump.json", *a_cluster_with(a_set()))
+    reviews = Client(worker_on(Settings(cluster=path)).build_app())
+
+    nodes = [
+        admitted(pod, reviews.post("/mutate", data=body_of(pod), content_type="application/json").json).node
+        for pod in pods_of_set(a_set())
+    ]
+
+    assert sorted(nodes) == ["n1", "n2", "n3"]
+
+
+def test_before_an_api_server_nothing_is_made_visible_by_us(kubeconfig: Path):
+    settings = Settings(kubeconfig=kubeconfig)
+
+    assert isinstance(build_reviewer(settings, door_of(settings), Metrics()), Admission)
 
 
 def test_it_is_ready_once_the_cluster_has_answered(dump: Path):

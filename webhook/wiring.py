@@ -18,15 +18,16 @@ from typing import Final
 from wsgiref.types import WSGIApplication
 
 from webhook.admission import Admission, Collaborators, Placer
-from webhook.app import create_app
+from webhook.app import Reviewer, create_app
 from webhook.cluster import dump
 from webhook.cluster.api import ApiDoor
-from webhook.cluster.door import STORAGE_CLASSES, Door
+from webhook.cluster.door import STORAGE_CLASSES, Door, Manifest
 from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.quantities import requests_of
 from webhook.cluster.store import GroupStore
 from webhook.core.model import Group
 from webhook.core.policy import decide_by_options
+from webhook.embedded.admission import EmbeddedAdmission
 from webhook.errors import SettingsError
 from webhook.events import EventRecorder
 from webhook.health import Once, create_health_app
@@ -57,13 +58,18 @@ def run(settings: Settings) -> int:
 def door_of(settings: Settings) -> Door:
     """The door to the cluster that the settings name. Raises `SettingsError` or `DumpError`."""
     if settings.cluster is not None:
-        found = dump.load(settings.cluster)
-        for note in found.notes:
-            logger.warning("%s", note)
-        return MemoryCluster(found.objects)
+        return MemoryCluster(objects_of(settings.cluster))
     if settings.source is ClusterSource.IN_CLUSTER:
         return ApiDoor.in_cluster()
     return ApiDoor.from_kubeconfig(str(settings.kubeconfig or _default_kubeconfig()))
+
+
+def objects_of(path: Path) -> tuple[Manifest, ...]:
+    """The objects of a dump; what is left out of it is logged. Raises `DumpError`."""
+    found = dump.load(path)
+    for note in found.notes:
+        logger.warning("%s", note)
+    return found.objects
 
 
 def build_admission(settings: Settings, door: Door, metrics: Metrics) -> Admission:
@@ -91,6 +97,12 @@ def build_admission(settings: Settings, door: Door, metrics: Metrics) -> Admissi
     )
 
 
+def build_reviewer(settings: Settings, door: Door, metrics: Metrics) -> Reviewer:
+    """What answers reviews. On the embedded cluster it also does what a real one's other parts would."""
+    admission = build_admission(settings, door, metrics)
+    return EmbeddedAdmission(admission, door) if isinstance(door, MemoryCluster) else admission
+
+
 class CountedPlacer:
     """A placer whose waiting callers are a metric."""
 
@@ -116,8 +128,8 @@ class Worker:
     def build_app(self) -> WSGIApplication:
         """The application of the webhook address."""
         self._metrics = Metrics(self._directory)
-        admission = build_admission(self._settings, self._door, self._metrics)
-        return create_app(self._settings, admission, responded=self._metrics.responded)
+        reviewer = build_reviewer(self._settings, self._door, self._metrics)
+        return create_app(self._settings, reviewer, responded=self._metrics.responded)
 
     def build_health(
         self, draining: Callable[[], bool], certificate_problem: Callable[[], str | None]

@@ -40,7 +40,7 @@ def desired_v1(stateful_set: Mapping[str, Any], cluster_object: Mapping[str, Any
     `cluster_object` is the TidbCluster or DMCluster, None where there is none.
     """
     key = CLUSTER_DELETE_SLOTS.format(component=group.component)
-    slots = _slots(text(inside(cluster_object, "metadata", "annotations", key)))
+    slots = slots_in(text(inside(cluster_object, "metadata", "annotations", key)))
     return Desired(
         replicas=_replicas(stateful_set),
         members=_members(stateful_set, text(inside(stateful_set, "metadata", "name")), slots),
@@ -58,11 +58,16 @@ def desired_v2(
 ) -> Desired:
     """What the v2 objects of the group's component and namespace want; those of other clusters are left out.
 
-    An instance that no group object made counts for itself. Names are random, so none is undesired.
+    An instance that no group object made counts for itself. Every visible pod is desired; an instance's pod is
+    made again whenever it is not there, also while its store is being drained (`spec.offline`) or it waits for its
+    successor (defer-delete). Not so that of an instance that is being deleted: its data goes with it.
     """
     wanted = sum(_replicas(item) for item in group_objects if _cluster_of(item) == group.cluster)
-    alone = [item for item in instances if _cluster_of(item) == group.cluster and not _group_object_of(item)]
-    return Desired(replicas=wanted + len(alone))
+    own = [item for item in instances if _cluster_of(item) == group.cluster]
+    alone = [item for item in own if not _group_object_of(item)]
+    lasting = (item for item in own if not inside(item, "metadata", "deletionTimestamp"))
+    names = (_pod_of_instance(text(inside(item, "metadata", "name")), group.component) for item in lasting)
+    return Desired(replicas=wanted + len(alone), instances=tuple(sorted(filter(None, names))))
 
 
 def desired_ordinals(replicas: int, start: int, delete_slots: Collection[int]) -> tuple[int, ...]:
@@ -105,14 +110,14 @@ def _readings(stateful_set: Mapping[str, Any], cluster_slots: frozenset[int] | N
     and slots that only the cluster object has are a wish: the store there is alive until it has been drained.
     Not counting such a member would be unsafe, counting one that has gone is not.
     """
-    own = _slots(texts(inside(stateful_set, "metadata", "annotations")).get(DELETE_SLOTS, ""))
+    own = slots_in(texts(inside(stateful_set, "metadata", "annotations")).get(DELETE_SLOTS, ""))
     if own is not None and text(stateful_set.get("apiVersion")).startswith(ADVANCED_API_GROUP):
         return (own,)
     slots = own if own is not None else cluster_slots
     return (frozenset(), slots) if slots else (frozenset(),)
 
 
-def _slots(annotation: str) -> frozenset[int] | None:
+def slots_in(annotation: str) -> frozenset[int] | None:
     """The slots of an annotation, None if it is absent or no array of numbers (then ignored, as upstream)."""
     try:
         raw = json.loads(annotation)
@@ -149,3 +154,9 @@ def _cluster_of(item: Mapping[str, Any]) -> str:
 
 def _group_object_of(instance: Mapping[str, Any]) -> str:
     return text(inside(instance, "metadata", "labels", keys.V2_GROUP))
+
+
+def _pod_of_instance(name: str, component: str) -> str:
+    """The pod of a v2 instance, grouped or alone: `kv-x1y2z3` has `kv-tikv-x1y2z3`. "" for a name that has none."""
+    prefix, hyphen, suffix = name.rpartition("-")
+    return f"{prefix}-{component}-{suffix}" if hyphen else ""
