@@ -496,9 +496,9 @@ def test_what_does_not_exist_is_left_out() -> None:
         ([a_pod(1, node="gone", phase="Running")], ["pv1"]),
         ([a_pod(1)], ["pv1"]),
         ([], ["pv1"]),
-        ([a_pod(1, phase="Succeeded")], []),
+        ([a_pod(1, node="a", phase="Failed")], ["pv1"]),
     ],
-    ids=["on a node", "its node is gone", "pending", "no pod", "finished"],
+    ids=["on a node", "its node is gone", "pending", "no pod", "finished: it returns"],
 )
 def test_other_members_volumes_are_read_where_they_tell_the_domain(others: list[Manifest], needed: list[str]) -> None:
     claims = [a_claim("tikv-db-tikv-0", storage_class=""), a_claim("tikv-db-tikv-1", volume="pv1")]

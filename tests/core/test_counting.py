@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 from builders import (
+    LOCAL_VOLUMES,
     ZONE,
     guard_term,
     guarded_pod,
@@ -427,3 +428,12 @@ def test_occupied_domains_are_those_of_all_pods_that_the_scheduler_sees():
     )
 
     assert (counts(found), found.occupied) == ({"n3": {"2"}}, {"n1", "n2", "n3"})
+
+
+def test_a_v2_member_that_restarts_counts_where_its_data_is():
+    restarting = make_claim("data-kv-tikv-a", volume_name="on-n2")
+    desired = replace(make_desired(), members=None, instances=("kv-tikv-a", "kv-tikv-b"))
+
+    found = census(desired=desired, claims=[restarting], volumes=LOCAL_VOLUMES)
+
+    assert found.members == {"n2": {"kv-tikv-a"}}

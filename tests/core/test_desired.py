@@ -220,10 +220,11 @@ def group_object(replicas: object, cluster: str = "db") -> dict[str, Any]:
     return {"spec": {"cluster": {"name": cluster}, "replicas": replicas}}
 
 
-def instance(group: str = "", cluster: str = "db") -> dict[str, Any]:
+def instance(group: str = "", cluster: str = "db", name: str = "", **metadata: Any) -> dict[str, Any]:
     """A TiKV instance; its own replicas are for disruption budgets only."""
     labels = {"pingcap.com/group": group} if group else {}
-    return {"metadata": {"labels": labels}, "spec": {"cluster": {"name": cluster}, "replicas": 1}}
+    named = {"labels": labels, "name": name, **metadata}
+    return {"metadata": named, "spec": {"cluster": {"name": cluster}, "replicas": 1}}
 
 
 @pytest.mark.parametrize(
@@ -242,6 +243,37 @@ def test_the_replicas_of_v2_are_the_sum_over_the_cluster(
     group_objects: list[dict[str, Any]], instances: list[dict[str, Any]], expected: int
 ) -> None:
     assert desired_v2(group_objects, instances, V2) == Desired(replicas=expected, members=None)
+
+
+@pytest.mark.parametrize(
+    ("instances", "expected"),
+    [
+        pytest.param([instance("kv", name="kv-x1y2z3")], ("kv-tikv-x1y2z3",), id="of-a-group"),
+        pytest.param([instance(name="kv-east-1")], ("kv-east-tikv-1",), id="on-its-own"),
+        pytest.param([instance(name="kv-b"), instance(name="kv-a")], ("kv-tikv-a", "kv-tikv-b"), id="several"),
+        pytest.param([instance(name="kv-a", cluster="db-2")], (), id="of-another-cluster"),
+        pytest.param([instance(name="kv-a", deletionTimestamp="2026-01-01T00:00:00Z")], (), id="being-deleted"),
+        pytest.param(
+            [instance(name="kv-a", annotations={"core.pingcap.com/defer-delete": "true"})],
+            ("kv-tikv-a",),
+            id="until-its-successor-is-ready",
+        ),
+        pytest.param(
+            [{**instance(name="kv-a"), "spec": {"cluster": {"name": "db"}, "offline": True}}],
+            ("kv-tikv-a",),
+            id="being-drained",
+        ),
+        pytest.param([instance(name="kv"), instance()], (), id="without-a-suffix"),
+    ],
+)
+def test_the_pods_of_v2_instances_are_known_by_name_but_have_no_position(
+    instances: list[dict[str, Any]], expected: tuple[str, ...]
+) -> None:
+    desired = desired_v2([group_object(3)], instances, V2)
+
+    assert desired.names == desired.instances == expected
+    assert desired.members is None
+    assert all(desired.position(name) is None for name in expected)
 
 
 JSON = st.recursive(

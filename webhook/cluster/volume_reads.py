@@ -27,8 +27,8 @@ class Members:
 def read_volumes(reader: Reader, group: Group, claims: Sequence[Claim], members: Members) -> Volumes:
     """Read own claims that the group's label does not find, then the PVs and classes of who needs them.
 
-    PVs: of the pods to be placed; of desired members without a node, which may have to return; of members
-    whose Node object is gone. Classes: of the own unbound claims. What does not exist is left out.
+    PVs: of the pods to be placed; of desired members without a node or finished, which may have to return; of
+    members whose Node object is gone. Classes: of the own unbound claims. What does not exist is left out.
     """
     own = _own_claims(reader, group, claims, members.placing)
     known = {claim.name: claim for claim in (*claims, *own)}
@@ -54,10 +54,10 @@ def find_claim(reader: Reader, namespace: str, name: str) -> Claim | None:
 def _of_others(claims: Sequence[Claim], members: Members) -> Iterator[Claim]:
     node_names = {node.name for node in members.nodes}
     for pod in members.visible:
-        if not pod.finished and pod.node_name not in node_names:
+        if pod.finished or pod.node_name not in node_names:
             yield from groups.claims_of(pod.name, pod, claims)
     visible_names = {pod.name for pod in members.visible}
-    for name in members.desired.members or ():
+    for name in members.desired.names:
         if name not in visible_names:
             yield from groups.claims_of(name, None, claims)
 

@@ -125,7 +125,7 @@ def _in_flight(where: Whereabouts, pods: Sequence[Pod], placing: Placing) -> Ite
 
 def _returning(where: Whereabouts, pods: Sequence[Pod], placing: Placing) -> Iterator[Place]:
     """Desired members without a pod, or with one that has finished, whose data waits for them in one domain."""
-    absent = (where.desired or frozenset()) - {pod.name for pod in pods} - {placing.pod.name}
+    absent = frozenset(where.snapshot.desired.names) - {pod.name for pod in pods} - {placing.pod.name}
     owned = _owned(where.claims.values(), absent)
     owned |= {pod.name: where.claims_of(pod) for pod in pods if pod.finished and where.is_desired(pod.name)}
     for member, claims in sorted(owned.items()):

@@ -78,10 +78,10 @@ class Options:
 class Desired:
     """What the group's owners want.
 
-    `replicas`: the number r of the cap. `members`: the names of the desired pods, None where names are
-    random (v2) and every visible one is desired. `ordinals`: member name to position among the desired
-    ordinals, for rounds. `failure_members`: pod name to claim uid ("" where the status records none).
-    `options` are the group's, `pod_options` those in force for single pods, by name.
+    `replicas`: the number r of the cap. `members`: the names of the desired pods by their positions, None
+    where they have none (v2) and every visible one is desired; `instances`: then, those that are made again when
+    they are not there. `failure_members`: pod name to claim uid ("" where the status records none). `options` are
+    the group's, `pod_options` those in force for single pods, by name.
     """
 
     replicas: int
@@ -89,6 +89,12 @@ class Desired:
     failure_members: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     options: Options = field(default_factory=Options)
     pod_options: Mapping[str, Options] = field(default_factory=dict)
+    instances: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the pods that are there or will be, as far as they are known."""
+        return self.instances if self.members is None else self.members
 
     def options_of(self, member: str) -> Options:
         """The options in force for one pod: its own where they were read, else the group's."""
@@ -134,10 +140,7 @@ class ClaimListing:
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """What was read after the claims: the group's visible pods, what its owners want, nodes and volumes.
-
-    The last three are as in `Snapshot`.
-    """
+    """What was read after the claims: the group's visible pods, what its owners want, and the rest of a `Snapshot`."""
 
     pods: tuple[Pod, ...]
     desired: Desired
