@@ -136,4 +136,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(reply.body[: reply.cut])
         self.close_connection = reply.cut is not None
 
-    do_GET = do_POST = do_PATCH = do_DELETE = answer
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer

@@ -1,0 +1,182 @@
+"""`python -m certs`: issue, run, status, rotate, clean."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from kubernetes.client import Configuration
+from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
+
+from certs import files, logs
+from certs.api import ApiCluster
+from certs.authority import Lifetimes, issue_authority, issue_leaf, service_names
+from certs.cluster import ClusterError, Target
+from certs.removal import remove_all
+from certs.report import report
+from certs.state import Plan
+
+_DAY: Final = timedelta(days=1)
+
+
+def _option(flag: str, **attributes: Any) -> Callable[[Any], Any]:
+    """An option with its environment variable, `TIDB_HA_CERTS_…`."""
+    variable = f"TIDB_HA_CERTS_{flag.removeprefix('--').replace('-', '_').upper()}"
+    attributes.setdefault("show_default", "default" in attributes)
+    return click.option(flag, envvar=variable, show_envvar=True, **attributes)
+
+
+def _together(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def decorate(function: Any) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+_NAMES = _together(
+    _option("--service", required=True, help="Name of the webhook's Service; the other names follow from it."),
+    _option("--namespace", required=True, help="Namespace of the release."),
+)
+_OBJECTS = _together(
+    _NAMES,
+    _option("--configuration", help="Name of the MutatingWebhookConfiguration.", show_default="NAMESPACE-SERVICE"),
+    _option("--secret", help="Name of the Secret.", show_default="SERVICE-certificates"),
+    _option("--lease", help="Name of the Lease.", show_default="SERVICE-certs"),
+    _option("--in-cluster", is_flag=True, help="Use the service account of this pod."),
+    _option("--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Use this kubeconfig file."),
+)
+_LIFETIMES = _together(
+    _option("--domain", default="cluster.local", help="DNS domain of the cluster."),
+    _option("--ca-days", type=click.IntRange(1, 36500), default=1825, help="Life of a CA."),
+    _option("--leaf-days", type=click.IntRange(1, 825), default=90, help="Life of the server's certificate."),
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Certificates of the webhook's server."""
+
+
+@main.command()
+@_NAMES
+@_LIFETIMES
+@click.option("--directory", type=click.Path(file_okay=False, path_type=Path), required=True, help="Where they go.")
+def issue(service: str, namespace: str, domain: str, ca_days: int, leaf_days: int, directory: Path) -> None:
+    """Make a CA and a server's certificate by it: ca.crt, ca.key, tls.crt, tls.key. No cluster is asked."""
+    now, lifetimes = datetime.now(UTC), Lifetimes(ca_days * _DAY, leaf_days * _DAY)
+    names = service_names(service, namespace, domain)
+    authority = issue_authority(now, lifetimes)
+    leaf = issue_leaf(authority, names, now, lifetimes)
+    contents = {"ca.crt": authority.certificate, "ca.key": authority.key}
+    files.write(directory, {**contents, "tls.crt": leaf.certificate, "tls.key": leaf.key})
+    click.echo(f"{directory}: a CA for {ca_days} days, a certificate for {leaf_days} days, for {', '.join(names)}")
+
+
+@main.command()
+@_OBJECTS
+@_LIFETIMES
+@_option(
+    "--directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    help="Where the server reads tls.crt and tls.key; in memory, shared with its container.",
+)
+@_option("--probe-port", type=click.IntRange(0, 65535), default=8444, help="Port of the observed calls, HTTPS.")
+@_option("--health-port", type=click.IntRange(0, 65535), default=8082, help="Port of metrics and health, HTTP.")
+@_option("--interval", type=click.FloatRange(0.1, 10), default=5.0, help="Seconds between two looks.")
+@_option("--overlap", type=click.FloatRange(1), default=86400.0, help="Seconds that an old CA stays trusted.")
+@_option("--settle", type=click.FloatRange(0), default=60.0, help="Seconds that observed calls must go well.")
+@_option("--log-format", type=click.Choice(["json", "text"]), default="json", help="Form of the log lines.")
+def run(**parameters: Any) -> None:
+    """Keep the certificates: one of all replicas writes, each hands out. Ends on SIGTERM."""
+    from certs.running import Options, run
+
+    logs.configure(parameters["log_format"])
+    target = _target(parameters)
+    plan = Plan(
+        names=service_names(target.service, target.namespace, parameters["domain"]),
+        lifetimes=Lifetimes(parameters["ca_days"] * _DAY, parameters["leaf_days"] * _DAY),
+        overlap=timedelta(seconds=parameters["overlap"]),
+        settle=timedelta(seconds=parameters["settle"]),
+    )
+    options = Options(
+        parameters["directory"], parameters["probe_port"], parameters["health_port"], parameters["interval"]
+    )
+    run(_client(parameters), target, plan, options)
+
+
+@main.command()
+@_OBJECTS
+def status(**parameters: Any) -> None:
+    """Say what is stored and published, and whether it fits. Exit code 1 if something is amiss."""
+    cluster = ApiCluster(_client(parameters), _target(parameters))
+    lines, well = report(_asked(cluster.secret), _asked(cluster.configuration), datetime.now(UTC))
+    click.echo("\n".join(lines))
+    sys.exit(0 if well else 1)
+
+
+@main.command()
+@_OBJECTS
+@click.option("--reason", default="asked for on the command line", help="Kept in the Secret until it begins.")
+def rotate(reason: str, **parameters: Any) -> None:
+    """Ask for a new CA; the running leader changes it without a failed call."""
+    cluster = ApiCluster(_client(parameters), _target(parameters))
+    _asked(lambda: cluster.request_rotation(reason))
+    click.echo("asked for; watch it with: python -m certs status")
+
+
+@main.command()
+@_OBJECTS
+@click.option("--policy", multiple=True, help="Name of an admission policy to remove first, with its binding.")
+@click.option("--quiet-time", type=click.FloatRange(0), default=15.0, help="Seconds for which nothing may come back.")
+def clean(policy: tuple[str, ...], quiet_time: float, **parameters: Any) -> None:
+    """Remove what the release and its replicas have made, in the order that blocks nobody.
+
+    The policies first, then the webhook's configuration; then, when the replicas have seen that, their Secret
+    and Lease. Run before an uninstall; what is gone already is no error.
+    """
+    cluster = ApiCluster(_client(parameters), _target(parameters))
+    for removed in _asked(lambda: remove_all(cluster, policy, quiet_time, time.sleep)):
+        click.echo(f"removed {removed}")
+
+
+def _target(parameters: dict[str, Any]) -> Target:
+    service, namespace = parameters["service"], parameters["namespace"]
+    return Target(
+        namespace=namespace,
+        configuration=parameters["configuration"] or f"{namespace}-{service}",
+        secret=parameters["secret"] or f"{service}-certificates",
+        lease=parameters["lease"] or f"{service}-certs",
+        service=service,
+    )
+
+
+def _client(parameters: dict[str, Any]) -> Configuration:
+    configuration = Configuration()
+    try:
+        if parameters["in_cluster"]:
+            load_incluster_config(configuration)  # type: ignore[no-untyped-call]
+        else:
+            load_kube_config(parameters["kubeconfig"], client_configuration=configuration)  # type: ignore[no-untyped-call]
+    except (ConfigException, OSError) as error:
+        raise click.ClickException(f"no access to a cluster: {error}") from None
+    return configuration
+
+
+def _asked(call: Callable[[], Any]) -> Any:
+    """What a call to the cluster gives; its failure is a line, not a traceback."""
+    try:
+        return call()
+    except ClusterError as error:
+        raise click.ClickException(str(error)) from None
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m certs")
