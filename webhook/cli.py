@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import click
 
-from webhook.commands import serve
+from webhook.commands import demo, plan, serve
 from webhook.errors import SettingsError, WebhookError
 
 # The commands in the order of `--help`; a new one is a module of webhook/commands and a place here.
-COMMANDS: Final = (serve.command,)
+COMMANDS: Final = (serve.command, plan.command, demo.command)
 
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
 

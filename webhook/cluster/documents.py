@@ -26,21 +26,26 @@ _Event = Any
 
 
 def documents_in(file: Path) -> Iterator[Any]:
-    """The documents of a file in order; an empty one is None. Raises DumpError if it cannot be read.
-
-    A file that begins with a brace is read as JSON (one document after another), any other as YAML.
-    """
+    """The documents of a file in order; an empty one is None. Raises DumpError if it cannot be read."""
     try:
         text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise DumpError(f"{file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise DumpError(f"{file}: is not UTF-8 text (byte {error.start})") from error
+    return documents_of(text, str(file))
+
+
+def documents_of(text: str, name: str) -> Iterator[Any]:
+    """The documents of a text that is called `name` in errors.
+
+    One that begins with a brace is read as JSON (one document after another), any other as YAML.
+    """
     reads = _json_documents if text.lstrip().startswith("{") else _yaml_documents
-    return reads(file, text)
+    return reads(name, text)
 
 
-def _json_documents(file: Path, text: str) -> Iterator[Any]:
+def _json_documents(file: str, text: str) -> Iterator[Any]:
     decoder = json.JSONDecoder()
     position = _skip_space(text, 0)
     while position < len(text):
@@ -58,7 +63,7 @@ def _skip_space(text: str, position: int) -> int:
     return position
 
 
-def _yaml_documents(file: Path, text: str) -> Iterator[Any]:
+def _yaml_documents(file: str, text: str) -> Iterator[Any]:
     number = 0
     try:
         events: Iterator[_Event] = iter(yaml.parse(text, _PARSER))

@@ -31,7 +31,9 @@ class Dump:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Found:
+    """An object of a file. `place` says where it was found: file, document, item and name."""
+
     place: str
     manifest: Manifest
 
@@ -70,14 +72,14 @@ def _files_of(root: Path) -> tuple[list[Path], list[str]]:
     ]
 
 
-def _objects_of(file: Path) -> Iterator[_Found]:
+def _objects_of(file: Path) -> Iterator[Found]:
     for number, document in enumerate(documents_in(file), start=1):
         if document is not None:
-            yield from _unpacked(f"{file}, document {number}", document)
+            yield from unpacked(f"{file}, document {number}", document)
 
 
-def _unpacked(place: str, document: object) -> Iterator[_Found]:
-    """The object of a document, or those of its list."""
+def unpacked(place: str, document: object) -> Iterator[Found]:
+    """The object of a document, or those of its list. Raises DumpError, which begins with `place`."""
     manifest = _object(place, "", document)
     kind = manifest.get("kind")
     if not isinstance(kind, str) or not kind.endswith("List") or (kind != "List" and "items" not in manifest):
@@ -92,14 +94,14 @@ def _unpacked(place: str, document: object) -> Iterator[_Found]:
         yield _checked(f"{place}, items[{index}]", {**implied, **_object(f"{place}, items[{index}]", "", item)})
 
 
-def _checked(place: str, manifest: Manifest) -> _Found:
+def _checked(place: str, manifest: Manifest) -> Found:
     for field in ("apiVersion", "kind"):
         if not isinstance(manifest.get(field), str) or not manifest[field]:
             raise DumpError(f"{place}: {field}: must be a string, is {_kind_of(manifest.get(field))}")
     metadata = _object(place, "metadata", manifest.get("metadata"))
     place = f"{place} ({manifest['kind']} {metadata.get('name')})"
     if not metadata.get("name"):
-        raise DumpError(f"{place}: metadata.name: missing; every object of a dump has a name")
+        raise DumpError(f"{place}: metadata.name: missing; every object has a name")
     for field in _TEXTS:
         if not isinstance(metadata.get(field, ""), str | None):
             raise DumpError(f"{place}: metadata.{field}: must be a string, is {_kind_of(metadata[field])}")
@@ -108,7 +110,7 @@ def _checked(place: str, manifest: Manifest) -> _Found:
     for field in ("spec", "status"):
         if manifest.get(field) is not None:
             _object(place, field, manifest[field])
-    return _Found(place, manifest)
+    return Found(place, manifest)
 
 
 def _check_texts(place: str, field: str, value: object) -> None:
@@ -131,7 +133,7 @@ def _kind_of(value: object) -> str:
     return names.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)
 
 
-def _refuse_duplicates(found: list[_Found]) -> None:
+def _refuse_duplicates(found: list[Found]) -> None:
     seen: dict[tuple[object, ...], str] = {}
     for each in found:
         resource = resource_of(each.manifest)

@@ -1,0 +1,94 @@
+"""`tidb-ha-webhook plan`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+import click
+
+from webhook import logs
+from webhook.commands.parameters import setting
+from webhook.settings import LogFormat, settings_from, variable
+
+
+@click.command("plan", short_help="Show what would be answered for pods, without a server.")
+@click.option(
+    "--cluster",
+    type=click.Path(exists=True, path_type=Path),
+    required=True,
+    metavar="FILE",
+    envvar=variable("cluster"),
+    show_envvar=True,
+    help="The dump to decide on: what `kubectl get nodes,pods,pvc,pv,sc,sts -A -o yaml` prints, one file or a "
+    "folder of them.",
+)
+@click.option(
+    "--filename",
+    "-f",
+    "names",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    required=True,
+    multiple=True,
+    metavar="FILE",
+    envvar=variable("filename"),
+    show_envvar=True,
+    help="What to create: Pods, StatefulSets (each stands for its pods that are not there) or AdmissionReviews, as "
+    "YAML or JSON; - is standard input. May be repeated.",
+)
+@setting(
+    "--other-schedulers",
+    multiple=True,
+    metavar="NAME[,NAME…]",
+    help="As for serve: scheduler names whose pods are never pinned.",
+    show_default="none",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    envvar=variable("output"),
+    show_envvar=True,
+    help="A table, or JSON with groups, domains, warnings and the JSON Patches too.",
+)
+@click.pass_context
+def command(
+    context: click.Context, cluster: Path, names: tuple[str, ...], other_schedulers: tuple[str, ...], output: str
+) -> None:
+    """Show what would be answered for pods, without a server.
+
+    The pods are decided on one after another, in the order given, on the embedded cluster of a dump: each is
+    visible to those after it, as on a cluster. Nothing is written anywhere.
+
+    Warnings go to standard error. Exit code: 0 if every member has its place, 1 if one would wait, be refused
+    or be let in without a place, or if there is no member at all, 2 for wrong flags. Pods that are left alone
+    (no members, sets of one, the option skip) and those that exist already are shown and do not matter.
+
+    \b
+    Would three more stores find a place?
+      kubectl get nodes,pods,pvc,pv,sc,sts -A -o yaml > dump.yaml
+      kubectl get sts db-tikv -n db -o json | jq '.spec.replicas = 6' |
+        tidb-ha-webhook plan --cluster dump.yaml -f -
+    """
+    logs.configure(LogFormat.TEXT, level=logging.WARNING)
+    settings = settings_from({"cluster": cluster, "other_schedulers": other_schedulers}, {})
+
+    # Here, not above: see webhook/commands/__init__.py.
+    from rich.console import Console
+
+    from webhook.planning import inputs, plan, report
+
+    stdin = sys.stdin.buffer.read() if inputs.STDIN in names else b""
+    wanted = inputs.read_wanted(names, stdin)
+    planner = plan.planner_for(cluster, wanted, settings)
+    rows = [row for each in wanted for row in planner.rows(each)]
+    if output == "json":
+        click.echo(report.as_json(rows))
+    else:
+        report.print_table(rows, Console(highlight=False))
+    for warning in dict.fromkeys(warning for row in rows for warning in row.warnings):
+        click.echo(f"Warning: {warning}", err=True)
+    context.exit(0 if plan.all_placed(rows) else 1)

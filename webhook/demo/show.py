@@ -1,0 +1,48 @@
+"""The whole demo, from the facts to the exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from webhook.demo.incident import read_incident
+from webhook.demo.keep import keep
+from webhook.demo.replay import Serve, real_webhook, replay
+from webhook.demo.report import Report
+from webhook.demo.safety import hazards
+from webhook.demo.visible import decide_on_what_is_visible
+
+
+def run(
+    emptiest: str | None = None,
+    folder: Path | None = None,
+    *,
+    program: str = "tidb-ha-webhook",
+    serve: Serve = real_webhook,
+    console: Console | None = None,
+) -> int:
+    """Show the demo; the exit code: 0 only if the pods are HA-safe by what the webhook answered.
+
+    `emptiest` is the node to make the emptiest, `folder` where to leave the files, `program` what to type to
+    run this program, `serve` what answers. Raises WebhookError for a wrong node or folder, or if the server
+    cannot be started or asked.
+    """
+    incident = read_incident()
+    if emptiest:
+        incident = incident.with_emptiest(emptiest)
+    if folder:
+        keep(incident, folder)
+    report = Report(console or Console(highlight=False), incident, program)
+    report.incident()
+    decisions = decide_on_what_is_visible(incident)
+    visible = {pod: decision.node for pod, decision in decisions.items()}
+    report.without(decisions, hazards(visible, incident.components, incident.nodes))
+    placed = replay(incident, serve)
+    found = hazards({each.pod: each.answer.node for each in placed}, incident.components, incident.nodes)
+    report.with_webhook(placed, found)
+    # Of the pods that were asked for together the one that had the most to take into account.
+    together = placed[-len(incident.together()[-1]) :]
+    report.record(max(together, key=lambda each: len(each.answer.record.get("counts", ()))))
+    report.what_next(folder)
+    return 1 if found else 0
