@@ -10,6 +10,7 @@ from webhook.core.messages import (
     EVENT_LIMIT,
     TEXTS,
     WARNING_LIMIT,
+    Text,
     event_message,
     refusal,
     text_of,
@@ -149,8 +150,8 @@ def test_the_event_names_cap_counts_and_the_reason_for_each_node() -> None:
         "no node that can take it is within the cap of its group; "
         "cap 1 for 3 replicas by kubernetes.io/hostname; members: n1 1, n2 1; not possible: "
         "2 node(s) were unschedulable, 1 Insufficient cpu, 1 domain n1 already holds 1. "
-        "Add a node, or make one of these possible; once one is there, it gets its place from the controller "
-        "or after kubectl delete pod."
+        "Add a node, or make one of these possible. The scheduler starts it on a node without siblings by itself; "
+        "for any other node, kubectl delete pod."
     )
 
 
@@ -166,6 +167,12 @@ def test_many_domains_are_counted_not_listed() -> None:
     message = event_message(guarded(Cause.NO_SAFE_NODE, counts={f"n{i:02}": 1 for i in range(12)}), POD, GROUP)
     assert "members: n00 1, " in message
     assert "n09 1, 2 more domains" in message
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=[key.name for key in TEXTS])
+def test_the_texts_send_nobody_to_what_does_not_exist(text: Text) -> None:
+    said = f"{text.short} {text.why} {text.advice}".lower()
+    assert [word for word in ("doctor", "controller", "chart") if word in said] == []
 
 
 def test_a_refusal_says_what_an_event_says() -> None:

@@ -42,8 +42,8 @@ TEXTS: Final[Mapping[Cause | Outcome, Text]] = {
     Cause.NO_SAFE_NODE: Text(
         "no safe node; see its event, then add a node",
         "no node that can take it is within the cap of its group",
-        "Add a node, or make one of these possible; once one is there, it gets its place from the controller "
-        "or after kubectl delete pod.",
+        "Add a node, or make one of these possible. The scheduler starts it on a node without siblings by itself; "
+        "for any other node, kubectl delete pod.",
     ),
     Cause.UNKNOWN_DOMAIN: Text(
         "a sibling's domain is unknown; see its event",
@@ -58,22 +58,22 @@ TEXTS: Final[Mapping[Cause | Outcome, Text]] = {
     Cause.BUDGET_USED_UP: Text(
         "no time left to decide; delete the pod to retry",
         "the time-out of the admission was used up before a node was confirmed",
-        "The controller tries again; without one, kubectl delete pod. If this is frequent, raise timeoutSeconds.",
+        "kubectl delete pod has it decided anew. If this is frequent, raise timeoutSeconds.",
     ),
     Cause.BUSY: Text(
         "its group is busy; delete the pod to retry",
         "too many pods of its group were waiting to be placed",
-        "The controller tries again; without one, kubectl delete pod.",
+        "kubectl delete pod has it decided anew.",
     ),
     Cause.API_TROUBLE: Text(
         "the API server failed; delete the pod to retry",
         "the API server did not answer as it should",
-        "The controller tries again; without one, kubectl delete pod. The webhook's log has the failed call.",
+        "kubectl delete pod has it decided anew. The webhook's log has the failed call.",
     ),
     Cause.API_FORBIDDEN: Text(
-        "RBAC forbids a call; run tidb-ha-webhook doctor",
+        "RBAC forbids a call; see the webhook's log",
         "the webhook's service account may not do what it has to",
-        "Grant what tidb-ha-webhook doctor names (the chart's ClusterRole has it); then kubectl delete pod.",
+        "Grant its service account the verb that is named here; then kubectl delete pod.",
     ),
     Cause.NEWER_FORMAT: Text(
         "records of a newer version; finish the upgrade",
