@@ -30,6 +30,20 @@ class Reply:
 
 RESET = "reset"
 STALL = "stall"
+END = "end"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A chunked answer; `then` says how it goes on after its parts: END, RESET or STALL."""
+
+    parts: tuple[bytes, ...]
+    then: str = END
+
+
+def watch_line(event_type: str, manifest: object) -> bytes:
+    """One event as an API server writes it."""
+    return json.dumps({"type": event_type, "object": manifest}).encode() + b"\n"
 
 
 def json_reply(manifest: object, status: int = 200, **headers: str) -> Reply:
@@ -63,15 +77,15 @@ class FakeApiServer:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.replies: deque[Reply | str] = deque([Reply()])
+        self.replies: deque[Reply | Stream | str] = deque([Reply()])
         self.asked: list[Asked] = []
         self.released = Event()
 
-    def answer_with(self, *replies: Reply | str) -> None:
+    def answer_with(self, *replies: Reply | Stream | str) -> None:
         """Set the answers to come."""
         self.replies = deque(replies)
 
-    def next_reply(self) -> Reply | str:
+    def next_reply(self) -> Reply | Stream | str:
         """The answer whose turn it is."""
         return self.replies.popleft() if len(self.replies) > 1 else self.replies[0]
 
@@ -120,12 +134,28 @@ class _Handler(BaseHTTPRequestHandler):
         reply = fake.next_reply()
         if isinstance(reply, Reply):
             self.send(reply)
-            return
+        elif isinstance(reply, Stream):
+            self.stream(reply)
+        else:
+            self.break_off(reply)
+
+    def break_off(self, how: str) -> None:
         self.close_connection = True
-        if reply == STALL:
-            fake.released.wait(30)
+        if how == STALL:
+            self.server.fake.released.wait(30)
         else:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def stream(self, reply: Stream) -> None:
+        self.send_response_only(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for part in filter(None, reply.parts):
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+        if reply.then == END:
+            self.wfile.write(b"0\r\n\r\n")
+        else:
+            self.break_off(reply.then)
 
     def send(self, reply: Reply) -> None:
         self.send_response_only(reply.status)

@@ -22,14 +22,26 @@ from fake_api_server import (
     STALL,
     FakeApiServer,
     Reply,
+    Stream,
     fake_api_server,
     json_reply,
     status_reply,
+    watch_line,
 )
 from kubernetes.client import Configuration
 
 from webhook.cluster.api import ApiDoor
-from webhook.cluster.door import CLAIMS, EVENTS, NODES, PODS, STORAGE_CLASSES, Door, Listing
+from webhook.cluster.door import (
+    CLAIMS,
+    EVENTS,
+    NODES,
+    PODS,
+    STORAGE_CLASSES,
+    Door,
+    EventType,
+    Listing,
+    WatchEvent,
+)
 from webhook.errors import (
     ApiError,
     Conflict,
@@ -413,6 +425,197 @@ def test_a_429_says_how_long_to_wait(server: FakeApiServer, door: ApiDoor, reply
     with pytest.raises(TooManyRequests) as caught:
         CALLS["patch"](door)
     assert caught.value.retry_after == seconds
+
+
+# Lists that are read while they come
+
+
+def scanned(door: ApiDoor) -> tuple[list[str], str]:
+    """The names that a scan visits, and the version that it returns."""
+    names: list[str] = []
+    version = door.scan(PODS, lambda pod: names.append(pod["metadata"]["name"]), resource_version="0", timeout=TIMEOUT)
+    return names, version
+
+
+@pytest.mark.parametrize("size", [1, 7, 100_000], ids=["byte by byte", "small parts", "at once"])
+def test_a_scan_visits_each_item_whatever_the_parts_it_comes_in(
+    server: FakeApiServer, door: ApiDoor, size: int
+) -> None:
+    listing = {**LIST, "items": [{"metadata": {"name": name, "note": "ü\\"}} for name in ("a", "b", "c")]}
+    body = json.dumps(listing, ensure_ascii=False).encode()
+    server.answer_with(Stream(tuple(body[at : at + size] for at in range(0, len(body), size))))
+    assert scanned(door) == (["a", "b", "c"], "7")
+    assert server.asked[0].path == "/api/v1/pods?resourceVersion=0"
+
+
+def test_a_scan_is_read_in_pieces_that_do_not_grow_with_the_list(server: FakeApiServer, door: ApiDoor) -> None:
+    item = json.dumps({"metadata": {"name": "a", "note": "x" * 10_000}}).encode()
+    parts = (b'{"metadata": {"resourceVersion": "7"}, "items": [', *([item + b","] * 499), item, b"]}\n")
+    server.answer_with(Stream(parts))
+    names, version = scanned(door)
+    assert (len(names), version) == (500, "7")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"items": null, "metadata": {"resourceVersion": "7"}}', b'{"metadata": {"resourceVersion": "7"}, "items": []}'],
+    ids=["null", "empty"],
+)
+def test_a_scan_of_nothing_visits_nothing(server: FakeApiServer, door: ApiDoor, body: bytes) -> None:
+    server.answer_with(Reply(body=body))
+    assert scanned(door) == ([], "7")
+
+
+def test_an_empty_object_has_neither_items_nor_a_version(server: FakeApiServer, door: ApiDoor) -> None:
+    server.answer_with(Reply(body=b" {} "))
+    assert scanned(door) == ([], "")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Stream((b"",)),
+        Stream((b"<html>",)),
+        Stream((b"[]",)),
+        Stream((b"{ ",)),
+        Stream((b'{"items": [',)),
+        Stream((b'{"items": [{"metadata": {"name": "a"}}',)),
+        Stream((b'{"items": [{"metadata": {"name": "a"}} {}]}',)),
+        Stream((b'{"items" []}',)),
+        Stream((b'{"items": []} and more',)),
+        Stream((b'{"items": ["a"]}',)),
+        Stream((b'{"items": [{"metadata": null}]}',)),
+        Stream((b'{"items": [' + b"[" * 200_000,)),
+        Stream((b'{"items": ["' + b"x" * 1000,), then=RESET),
+        Stream((b'{"a": "\xff"}',)),
+        Stream((b'{"items": [], "metadata": {"continue": "x"}}',)),
+        RESET,
+    ],
+    ids=[
+        "nothing", "a page", "a list", "cut at once", "cut", "cut after an item", "no comma", "no colon", "more",
+        "no object", "no metadata", "deep", "reset", "no text", "incomplete", "reset before",
+    ],
+)  # fmt: skip
+def test_a_scan_that_cannot_be_read_is_an_unknown_outcome(
+    server: FakeApiServer, door: ApiDoor, reply: Reply | Stream | str
+) -> None:
+    server.answer_with(reply)
+    with pytest.raises(UnknownOutcome):
+        scanned(door)
+    assert len(server.asked) == 1
+
+
+def test_a_scan_that_stalls_is_given_up(server: FakeApiServer, door: ApiDoor) -> None:
+    server.answer_with(Stream((b'{"items": [',), then=STALL))
+    with pytest.raises(UnknownOutcome, match="Timeout"):
+        door.scan(PODS, print, timeout=0.2)
+
+
+def test_a_scan_that_trickles_beyond_its_time_is_given_up(server: FakeApiServer) -> None:
+    times = iter([0.0, TIMEOUT + 1])
+    server.answer_with(Stream((b'{"items": [', b"]}")))
+    door = ApiDoor(configuration_for(server.url), clock=lambda: next(times))
+    with pytest.raises(UnknownOutcome, match="TimeoutError"):
+        scanned(door)
+    door.close()
+
+
+def test_a_refused_scan_is_its_error(server: FakeApiServer, door: ApiDoor) -> None:
+    server.answer_with(status_reply(403, "pods is forbidden"))
+    with pytest.raises(Forbidden, match="list pods: 403 pods is forbidden"):
+        scanned(door)
+
+
+# Watches
+
+
+CLAIM = {"metadata": {"name": "c", "resourceVersion": "8"}}
+
+
+def watched(door: ApiDoor, *, silence: float = TIMEOUT) -> Iterator[WatchEvent]:
+    return door.watch(CLAIMS, resource_version="7", timeout=3.0, silence=silence)
+
+
+def test_a_watch_asks_for_bookmarks_and_for_an_end(server: FakeApiServer, door: ApiDoor) -> None:
+    server.answer_with(Stream(()))
+    assert list(watched(door)) == []
+    assert server.asked[0].path == (
+        "/api/v1/persistentvolumeclaims?watch=true&resourceVersion=7&allowWatchBookmarks=true&timeoutSeconds=3"
+    )
+
+
+def test_the_events_of_a_watch_come_one_by_one_and_before_its_end(server: FakeApiServer, door: ApiDoor) -> None:
+    line = watch_line("ADDED", CLAIM)
+    server.answer_with(Stream((line[:9], line[9:] + b"\n" + watch_line("BOOKMARK", CLAIM)[:-1], b"\n"), then=STALL))
+    events = watched(door)
+    seen = [next(events) for _ in range(2)]
+    assert seen == [WatchEvent(EventType.ADDED, CLAIM), WatchEvent(EventType.BOOKMARK, CLAIM)]
+    assert seen[0].resource_version == "8"
+
+
+def test_connections_are_kept_after_a_scan_and_a_watch_that_ended(server: FakeApiServer, door: ApiDoor) -> None:
+    server.answer_with(Stream((json.dumps(LIST).encode(),)), Stream((watch_line("ADDED", CLAIM),)), Reply())
+    scanned(door)
+    list(watched(door))
+    CALLS["get"](door)
+    assert len({asked.connection for asked in server.asked}) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(410, Gone), (403, Forbidden), (404, NotFound), (429, TooManyRequests), (500, UnknownOutcome)]
+)
+def test_a_watch_that_is_refused_is_its_error(
+    server: FakeApiServer, door: ApiDoor, status: int, kind: type[ApiError]
+) -> None:
+    server.answer_with(status_reply(status))
+    with pytest.raises(kind) as caught:
+        watched(door)
+    assert (caught.value.verb, caught.value.resource) == ("watch", CLAIMS.plural)
+
+
+def test_an_error_among_the_events_is_raised(server: FakeApiServer, door: ApiDoor) -> None:
+    expired = {"kind": "Status", "code": 410, "message": "too old resource version: 7 (9)"}
+    server.answer_with(Stream((watch_line("ADDED", CLAIM), watch_line("ERROR", expired))))
+    events = watched(door)
+    next(events)
+    with pytest.raises(Gone, match="too old"):
+        next(events)
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        Stream((b"garbage\n",)),
+        Stream((b"[1]\n",)),
+        Stream((b"[" * 200_000 + b"\n",)),
+        Stream((watch_line("ADDED", None),)),
+        Stream((watch_line("ADDED", {"metadata": {"name": "c"}}),)),
+        Stream((watch_line("RENAMED", CLAIM),)),
+        Stream((watch_line("ERROR", "what"),)),
+        Stream((watch_line("ADDED", CLAIM)[:-1],)),
+        Stream((b"",), then=RESET),
+        Stream((b"{",), then=RESET),
+    ],
+    ids=[
+        "no JSON", "no object", "deep", "null", "no version", "an odd type", "an odd error", "half a line",
+        "reset", "reset in a line",
+    ],
+)  # fmt: skip
+def test_a_watch_that_cannot_be_read_is_an_unknown_outcome(
+    server: FakeApiServer, door: ApiDoor, stream: Stream
+) -> None:
+    server.answer_with(stream)
+    with pytest.raises(UnknownOutcome):
+        list(watched(door))
+
+
+@pytest.mark.parametrize("reply", [STALL, Stream((), then=STALL)], ids=["no answer", "no event"])
+def test_a_watch_that_falls_silent_is_an_unknown_outcome(
+    server: FakeApiServer, door: ApiDoor, reply: Stream | str
+) -> None:
+    server.answer_with(reply)
+    with pytest.raises(UnknownOutcome, match="Timeout"):
+        list(watched(door, silence=0.2))
 
 
 # What errors show

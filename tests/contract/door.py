@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from webhook.cluster.door import CLAIMS, NODES, PODS, STORAGE_CLASSES, Door, Listing, Manifest, Resource
+from webhook.cluster.door import CLAIMS, NODES, PODS, STORAGE_CLASSES, Door, EventType, Listing, Manifest, Resource
 from webhook.errors import ApiError, Conflict, Invalid, NotFound, OutOfTime, UnknownOutcome, WebhookError
 
 TIMEOUT = 10.0
@@ -76,6 +76,42 @@ class Claims:
         return self.door.list(CLAIMS, namespace=self.namespace, timeout=TIMEOUT, **selectors)
 
 
+class Classes:
+    """Storage classes through a door: a kind without namespaces that no controller writes to."""
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+        self.created: list[str] = []
+        self.watches: list[Any] = []
+
+    def create(self, name: str) -> Manifest:
+        self.created.append(name)
+        manifest = {"metadata": {"name": name}, "provisioner": "example.com/none"}
+        return self.door.create(STORAGE_CLASSES, manifest, timeout=TIMEOUT)
+
+    def annotate(self, name: str) -> Manifest:
+        patch: Manifest = {"metadata": {"annotations": {KEY: "x"}}}
+        return self.door.merge_patch(STORAGE_CLASSES, name, patch, timeout=TIMEOUT)
+
+    def delete(self, name: str) -> None:
+        self.door.delete(STORAGE_CLASSES, name, timeout=TIMEOUT)
+
+    def version(self) -> str:
+        return self.door.list(STORAGE_CLASSES, timeout=TIMEOUT).resource_version
+
+    def watch(self, version: str, *, seconds: float = TIMEOUT) -> Any:
+        events = self.door.watch(STORAGE_CLASSES, resource_version=version, timeout=seconds, silence=TIMEOUT)
+        self.watches.append(events)
+        return events
+
+    def clean(self) -> None:
+        for events in self.watches:
+            events.close()
+        for name in self.created:
+            with suppress(NotFound):
+                self.delete(name)
+
+
 def version_of(manifest: Manifest) -> str:
     version: str = manifest["metadata"]["resourceVersion"]
     return version
@@ -95,6 +131,12 @@ class DoorContract:
     @pytest.fixture
     def claims(self, door: Door, namespace: str) -> Claims:
         return Claims(door, namespace)
+
+    @pytest.fixture
+    def classes(self, door: Door) -> Iterator[Classes]:
+        storage_classes = Classes(door)
+        yield storage_classes
+        storage_classes.clean()
 
     @pytest.fixture
     def nodes(self, door: Door) -> Iterator[Callable[[str], Manifest]]:
@@ -391,6 +433,59 @@ class DoorContract:
 
     def test_a_list_that_may_be_stale_is_answered_too(self, claims: Claims) -> None:
         assert claims.list(resource_version="0").items in ((), claims.list().items)
+
+    def test_a_scan_visits_every_object_and_returns_a_version(self, claims: Claims) -> None:
+        created = [claims.create(name) for name in ("b", "a")]
+        visited: list[Manifest] = []
+        version = claims.door.scan(CLAIMS, visited.append, timeout=TIMEOUT)
+        mine = [found for found in visited if found["metadata"]["namespace"] == claims.namespace]
+        assert [found["metadata"]["name"] for found in mine] == ["a", "b"]
+        assert (mine[0]["apiVersion"], mine[0]["kind"]) == ("v1", "PersistentVolumeClaim")
+        assert int(version) >= int(version_of(created[-1]))
+
+    def test_a_scan_of_a_kind_that_is_not_served_is_not_found(self, door: Door) -> None:
+        with pytest.raises(NotFound):
+            door.scan(WIDGETS, print, timeout=TIMEOUT)
+
+    def test_a_watch_tells_what_happens_after_its_version(self, classes: Classes) -> None:
+        classes.create("contract-before")
+        events = classes.watch(classes.version())
+        created = classes.create("contract-a")
+        changed = classes.annotate("contract-a")
+        classes.delete("contract-a")
+        seen = [next(events) for _ in range(3)]
+        assert [event.type for event in seen] == [EventType.ADDED, EventType.MODIFIED, EventType.DELETED]
+        assert [event.manifest["metadata"]["name"] for event in seen] == ["contract-a"] * 3
+        assert [event.resource_version for event in seen[:2]] == [version_of(created), version_of(changed)]
+        assert int(seen[2].resource_version) > int(version_of(changed))
+        assert annotations_of(seen[2].manifest) == {KEY: "x"}
+
+    def test_a_watch_goes_on_from_the_version_of_an_event(self, classes: Classes) -> None:
+        events = classes.watch(classes.version())
+        classes.create("contract-a")
+        version = next(events).resource_version
+        events.close()
+        classes.create("contract-b")
+        assert next(classes.watch(version)).manifest["metadata"]["name"] == "contract-b"
+
+    def test_a_quiet_watch_ends_by_itself_and_tells_nothing_but_how_far_it_has_come(self, classes: Classes) -> None:
+        version = classes.version()
+        for event in classes.watch(version, seconds=1.0):
+            assert event.type is EventType.BOOKMARK
+            assert int(event.resource_version) >= int(version)
+
+    @pytest.mark.parametrize("version", ["", "0"])
+    def test_a_watch_from_no_version_is_a_mistake(self, classes: Classes, version: str) -> None:
+        with pytest.raises(ValueError, match="could miss"):
+            classes.watch(version)
+
+    def test_a_watch_of_a_kind_that_is_not_served_is_not_found(self, door: Door) -> None:
+        with pytest.raises(NotFound):
+            door.watch(WIDGETS, resource_version="100", timeout=TIMEOUT, silence=TIMEOUT)
+
+    def test_a_watch_without_time_is_not_begun(self, classes: Classes) -> None:
+        with pytest.raises(OutOfTime):
+            classes.watch("100", seconds=0)
 
     def test_every_error_is_one_of_ours(self, claims: Claims) -> None:
         with pytest.raises(WebhookError, match="get persistentvolumeclaims any: 404"):

@@ -7,35 +7,41 @@ more than the message of its `Status`, and of an exception no more than its kind
 
 from __future__ import annotations
 
-import json
 import os
-import ssl
-from collections.abc import Callable, Mapping
-from http.client import HTTPException
-from threading import Lock
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 import urllib3
 from kubernetes.client import Configuration
-from kubernetes.client.rest import RESTClientObject
-from kubernetes.config import ConfigException
 
 from webhook.cluster import credentials
-from webhook.cluster.answers import Answer, Call, date_of, items_of, manifest_of
+from webhook.cluster.answers import (
+    Answer,
+    Call,
+    date_of,
+    error_of,
+    event_of,
+    item_of,
+    items_of,
+    manifest_of,
+    require_complete,
+    succeeded,
+    version_of,
+)
 from webhook.cluster.api_errors import Refused, error_for, require_time
+from webhook.cluster.connections import JSON, NO_ANSWER, Connections, reason_of
 from webhook.cluster.creation import api_version
-from webhook.cluster.door import Listing, Manifest, Resource
-from webhook.cluster.queries import FIELD_MANAGER, list_query, path_of, write_query
+from webhook.cluster.door import Listing, Manifest, Resource, WatchEvent
+from webhook.cluster.queries import list_query, path_of, watch_query, write_query
+from webhook.cluster.streams import lines_in, read_list
 
-POOL_SIZE: Final = 72
-"""Connections kept open: the default 64 threads of a worker, and some for its own watches."""
+POOL_SIZE: Final = 80
+"""Connections kept open: the default 64 threads of a worker, and its own watches."""
 
 _CHUNK: Final = 1 << 18
-_JSON: Final = "application/json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
-# ValueError: an answer or a token that cannot be put into HTTP.
-_NO_ANSWER: Final = (urllib3.exceptions.HTTPError, HTTPException, OSError, ConfigException, ValueError)
 
 
 class ApiDoor:
@@ -55,14 +61,10 @@ class ApiDoor:
         clock: Callable[[], float] = monotonic,
         process: Callable[[], int] = os.getpid,
     ) -> None:
-        self._configuration = configuration
-        self._configuration.retries = False
-        self._configuration.connection_pool_maxsize = pool_size
-        self._verify_strict = verify_strict
+        self._connections = Connections(
+            configuration, pool_size=pool_size, verify_strict=verify_strict, process=process
+        )
         self._clock = clock
-        self._process = process
-        self._lock = Lock()
-        self._pools: dict[int, urllib3.PoolManager] = {}
 
     @classmethod
     def from_kubeconfig(
@@ -97,8 +99,36 @@ class ApiDoor:
         answer = self._send(call, "GET", f"{path}?{query}" if query else path, timeout)
         listing = manifest_of(call, answer)
         items = items_of(call, listing, api_version(resource), resource.kind)
-        version = str((listing.get("metadata") or {}).get("resourceVersion") or "")
-        return Listing(items, version, date_of(call, answer))
+        return Listing(items, version_of(listing), date_of(call, answer))
+
+    def scan(
+        self, resource: Resource, visit: Callable[[Manifest], object], *, resource_version: str = "", timeout: float
+    ) -> str:
+        """See `Door.scan`. In one piece: the server ignores a limit where it may answer from its cache."""
+        call = Call("list", resource.plural)
+        query = list_query(None, None, resource_version)
+        path = _path(call, resource, "")
+        named = {"apiVersion": api_version(resource), "kind": resource.kind}
+        require_time(timeout)
+        end = self._clock() + timeout
+        response = self._begin(call, f"{path}?{query}" if query else path, urllib3.Timeout(total=timeout), end)
+        with closing(response):
+            try:
+                listing = read_list(self._chunks(response, end), lambda item: visit(item_of(call, item, named)))
+            except (*NO_ANSWER, RecursionError) as error:
+                raise call.unknown(reason_of(error), response.status) from None
+        require_complete(call, listing)
+        return version_of(listing)
+
+    def watch(
+        self, resource: Resource, *, resource_version: str, timeout: float, silence: float
+    ) -> Iterator[WatchEvent]:
+        """See `Door.watch`."""
+        call = Call("watch", resource.plural)
+        require_time(timeout)
+        target = f"{_path(call, resource, '')}?{watch_query(resource_version, timeout)}"
+        waiting = urllib3.Timeout(connect=silence, read=silence)
+        return _events(call, self._begin(call, target, waiting, self._clock() + silence))
 
     def get(self, resource: Resource, name: str, *, namespace: str = "", timeout: float) -> Manifest:
         """See `Door.get`."""
@@ -118,7 +148,7 @@ class ApiDoor:
         call = Call("create", resource.plural)
         target = f"{_path(call, resource, namespace)}?{write_query()}"
         body = {**manifest, "apiVersion": api_version(resource), "kind": resource.kind}
-        return manifest_of(call, self._send(call, "POST", target, timeout, body, _JSON))
+        return manifest_of(call, self._send(call, "POST", target, timeout, body, JSON))
 
     def delete(
         self,
@@ -136,14 +166,11 @@ class ApiDoor:
         preconditions = {key: value for key, value in wanted.items() if value}
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
         path = _path(call, resource, namespace, name)
-        manifest_of(call, self._send(call, "DELETE", path, timeout, body, _JSON))
+        manifest_of(call, self._send(call, "DELETE", path, timeout, body, JSON))
 
     def close(self) -> None:
         """Close the connections of this process."""
-        with self._lock:
-            pool = self._pools.pop(self._process(), None)
-        if pool is not None:
-            pool.clear()
+        self._connections.close()
 
     def _send(
         self,
@@ -157,56 +184,42 @@ class ApiDoor:
         require_time(timeout)
         end = self._clock() + timeout
         try:
-            response = self._pool().request(
-                method,
-                self._configuration.host + target,
-                body=None if body is None else json.dumps(body).encode(),
-                headers=self._headers(content_type),
-                timeout=urllib3.Timeout(total=timeout),
-                retries=False,
-                redirect=False,
-                preload_content=False,
-            )
-            content = self._read(response, end)
-        except _NO_ANSWER as error:
-            raise call.unknown(_kind_of(error)) from None
+            response = self._connections.request(method, target, urllib3.Timeout(total=timeout), body, content_type)
+            content = self._content(response, end)
+        except NO_ANSWER as error:
+            raise call.unknown(reason_of(error)) from None
         return Answer(response.status, response.headers, content)
 
-    def _read(self, response: urllib3.BaseHTTPResponse, end: float) -> bytes:
-        """The whole body, if it comes before `end`: time-outs of single reads do not bound a trickle."""
-        chunks = []
+    def _begin(self, call: Call, target: str, timeout: urllib3.Timeout, end: float) -> urllib3.BaseHTTPResponse:
+        """An answer that is read while it comes. Raises `errors.ApiError` for one that is an error."""
+        try:
+            response = self._connections.request("GET", target, timeout)
+            if succeeded(response.status):
+                return response
+            content = self._content(response, end)
+        except NO_ANSWER as error:
+            raise call.unknown(reason_of(error)) from None
+        raise error_of(call, Answer(response.status, response.headers, content))
+
+    def _content(self, response: urllib3.BaseHTTPResponse, end: float) -> bytes:
+        with closing(response):
+            return b"".join(self._chunks(response, end))
+
+    def _chunks(self, response: urllib3.BaseHTTPResponse, end: float) -> Iterator[bytes]:
+        """The body, if it comes before `end`: time-outs of single reads do not bound a trickle."""
         for chunk in response.stream(_CHUNK):
-            chunks.append(chunk)
+            yield chunk
             if self._clock() > end:
-                response.close()
                 raise TimeoutError
-        response.release_conn()
-        return b"".join(chunks)
 
-    def _headers(self, content_type: str) -> dict[str, str]:
-        headers = {"Accept": _JSON, "User-Agent": FIELD_MANAGER}
-        if content_type:
-            headers["Content-Type"] = content_type
-        settings: Mapping[str, Any] = dict(self._configuration.auth_settings())
-        for setting in settings.values():
-            headers[setting["key"]] = setting["value"]
-        return headers
 
-    def _pool(self) -> urllib3.PoolManager:
-        # A connection shared with the process that we were forked from would mix up two conversations.
-        process = self._process()
-        with self._lock:
-            if process not in self._pools:
-                self._pools = {process: self._new_pool()}
-            return self._pools[process]
-
-    def _new_pool(self) -> urllib3.PoolManager:
-        pool: urllib3.PoolManager = RESTClientObject(self._configuration).pool_manager
-        if not self._verify_strict:
-            context = urllib3.util.create_urllib3_context()
-            context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-            pool.connection_pool_kw["ssl_context"] = context
-        return pool
+def _events(call: Call, response: urllib3.BaseHTTPResponse) -> Iterator[WatchEvent]:
+    with closing(response):
+        try:
+            for line in lines_in(response.stream(_CHUNK)):
+                yield event_of(call, line)
+        except NO_ANSWER as error:
+            raise call.unknown(reason_of(error), response.status) from None
 
 
 def _path(call: Call, resource: Resource, namespace: str, name: str | None = None) -> str:
@@ -214,14 +227,3 @@ def _path(call: Call, resource: Resource, namespace: str, name: str | None = Non
         return path_of(resource, namespace, name)
     except Refused as refused:
         raise error_for(call.verb, call.resource, call.name, refused.status, str(refused)) from None
-
-
-def _kind_of(error: BaseException) -> str:
-    """What went wrong without what was sent: the kinds of the exception and of its causes, and the system's word."""
-    names = [type(error).__name__]
-    cause: Any = error.__cause__ or error.__context__
-    while cause is not None and len(names) < 4:
-        reason = getattr(cause, "verify_message", None) or getattr(cause, "strerror", None)
-        names.append(f"{type(cause).__name__}{f' ({reason})' if isinstance(reason, str) else ''}")
-        cause = cause.__cause__ or cause.__context__
-    return " from ".join(names)

@@ -6,8 +6,9 @@ tests. Objects are plain dicts as the API server writes them; nobody may change 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final, Protocol
 
 Manifest = dict[str, Any]
@@ -28,7 +29,12 @@ PODS: Final = Resource("", "v1", "pods", "Pod")
 CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 PERSISTENT_VOLUMES: Final = Resource("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
 NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
+NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 STORAGE_CLASSES: Final = Resource("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
+CSI_DRIVERS: Final = Resource("storage.k8s.io", "v1", "csidrivers", "CSIDriver", namespaced=False)
+CSI_NODES: Final = Resource("storage.k8s.io", "v1", "csinodes", "CSINode", namespaced=False)
+CSI_STORAGE_CAPACITIES: Final = Resource("storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity")
+VOLUME_ATTACHMENTS: Final = Resource("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", namespaced=False)
 STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet")
 ADVANCED_STATEFUL_SETS: Final = Resource("apps.pingcap.com", "v1", "statefulsets", "StatefulSet")
 EVENTS: Final = Resource("", "v1", "events", "Event")
@@ -52,6 +58,28 @@ class Listing:
     date: int
 
 
+class EventType(StrEnum):
+    """What a watch tells of an object; a bookmark only tells how far the watch has come."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One event of a watch, with the object as it was stored (DELETED: last); a bookmark's has a version only."""
+
+    type: EventType
+    manifest: Manifest
+
+    @property
+    def resource_version(self) -> str:
+        """From where a watch goes on after this event."""
+        return str(self.manifest["metadata"]["resourceVersion"])
+
+
 class Door(Protocol):
     """Calls to the API. `timeout` (s) bounds connecting and reading; nothing is ever retried in here.
 
@@ -70,6 +98,26 @@ class Door(Protocol):
         timeout: float,
     ) -> Listing:
         """List objects by equality of labels and fields; a consistent read unless `resource_version` is "0"."""
+        ...
+
+    def scan(
+        self, resource: Resource, visit: Callable[[Manifest], object], *, resource_version: str = "", timeout: float
+    ) -> str:
+        """List all objects, for lists too long to be held: each is visited while the answer is being read.
+
+        Returns the collection's resourceVersion. When it raises, some may have been visited.
+        """
+        ...
+
+    def watch(
+        self, resource: Resource, *, resource_version: str, timeout: float, silence: float
+    ) -> Iterator[WatchEvent]:
+        """Watch all objects from the version of a list, or of an event, until the server ends it after `timeout`.
+
+        Returns as soon as the server has begun to answer; the events then come as they happen. Bookmarks come if
+        at all, and of a kind that nothing happens to hardly ever. Raises Gone, here or among the events, for a
+        version that is too old, and UnknownOutcome when nothing has come for `silence` (s). ValueError for none.
+        """
         ...
 
     def get(self, resource: Resource, name: str, *, namespace: str = "", timeout: float) -> Manifest:

@@ -12,7 +12,12 @@ BUILT_IN: Final = (
     door.CLAIMS,
     door.PERSISTENT_VOLUMES,
     door.NODES,
+    door.NAMESPACES,
     door.STORAGE_CLASSES,
+    door.CSI_DRIVERS,
+    door.CSI_NODES,
+    door.CSI_STORAGE_CAPACITIES,
+    door.VOLUME_ATTACHMENTS,
     door.STATEFUL_SETS,
     door.EVENTS,
 )

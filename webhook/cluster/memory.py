@@ -9,18 +9,28 @@ finalizers only where a manifest brings them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from threading import RLock
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from threading import Condition
 from time import time
 
 from webhook.cluster.api_errors import Refused, error_for, require_time
-from webhook.cluster.creation import created, missing_claims, timestamp, uid_of
-from webhook.cluster.door import CLAIMS, PODS, STORAGE_CLASSES, Listing, Manifest, Resource
-from webhook.cluster.kinds import BUILT_IN, resource_of, stateful_sets_of
+from webhook.cluster.creation import created, missing_claims, timestamp
+from webhook.cluster.door import (
+    CLAIMS,
+    PODS,
+    STORAGE_CLASSES,
+    EventType,
+    Listing,
+    Manifest,
+    Resource,
+    WatchEvent,
+)
+from webhook.cluster.history import History
+from webhook.cluster.kinds import BUILT_IN, stateful_sets_of
 from webhook.cluster.merge import patched
-from webhook.cluster.table import Table, check_selectors, matches_fields, matches_labels
+from webhook.cluster.queries import watch_query
+from webhook.cluster.table import Table, check_selectors, key_of, load, matches_fields, matches_labels, number_of
 from webhook.core.shapes import inside, items, text
-from webhook.errors import DumpError
 
 _TIMEOUT = 1.0
 
@@ -42,10 +52,10 @@ class MemoryCluster:
         serve: Iterable[Resource] = (),
     ) -> None:
         self._clock = clock
-        self._lock = RLock()
-        self._version = 0
-        self._tables = {_key(resource): Table() for resource in (*BUILT_IN, *serve)}
-        self._load(tuple(objects))
+        self._lock = Condition()
+        self._tables = {key_of(resource): Table() for resource in (*BUILT_IN, *serve)}
+        self._version = load(self._tables, tuple(objects))
+        self._history = History(self._version, self._lock)
 
     def list(
         self,
@@ -71,6 +81,30 @@ class MemoryCluster:
         items = (found for found in objects if matches_labels(found, labels) and matches_fields(found, fields))
         return Listing(tuple(items), str(version), date)
 
+    def scan(
+        self, resource: Resource, visit: Callable[[Manifest], object], *, resource_version: str = "", timeout: float
+    ) -> str:
+        """See `Door.scan`."""
+        listing = self.list(resource, resource_version=resource_version, timeout=timeout)
+        for item in listing.items:
+            visit(item)
+        return listing.resource_version
+
+    def watch(
+        self,
+        resource: Resource,
+        *,
+        resource_version: str,
+        timeout: float,
+        silence: float,  # noqa: ARG002
+    ) -> Iterator[WatchEvent]:
+        """See `Door.watch`. There is no silence: nothing lies between the watch and the cluster."""
+        require_time(timeout)
+        watch_query(resource_version, timeout)
+        with self._lock:
+            self._table("watch", resource)
+            return self._history.follow(resource, number_of(resource_version), timeout)
+
     def get(self, resource: Resource, name: str, *, namespace: str = "", timeout: float) -> Manifest:
         """See `Door.get`."""
         require_time(timeout)
@@ -90,8 +124,9 @@ class MemoryCluster:
                 raise error_for("patch", resource.plural, name, refused.status, str(refused)) from None
             if result is stored:
                 return stored
-            kept = self._keep(resource, namespace, name, result)
-            if "deletionTimestamp" in kept["metadata"] and not kept["metadata"].get("finalizers"):
+            ends = "deletionTimestamp" in result["metadata"] and not result["metadata"].get("finalizers")
+            kept = self._keep(resource, namespace, name, result, EventType.DELETED if ends else EventType.MODIFIED)
+            if ends:
                 self._table("patch", resource).remove(namespace, name)
             return kept
 
@@ -107,7 +142,7 @@ class MemoryCluster:
             name = stored["metadata"]["name"]
             if table.find(namespace, name) is not None:
                 raise error_for("create", resource.plural, name, 409, "already exists")
-            return self._keep(resource, namespace, name, stored)
+            return self._keep(resource, namespace, name, stored, EventType.ADDED)
 
     def delete(
         self,
@@ -148,7 +183,7 @@ class MemoryCluster:
                     self.create(CLAIMS, claim, namespace=namespace, timeout=_TIMEOUT)
 
     def _table(self, verb: str, resource: Resource) -> Table:
-        table = self._tables.get(_key(resource))
+        table = self._tables.get(key_of(resource))
         if table is None:
             raise error_for(verb, resource.plural, "", 404, "the server could not find the requested resource")
         return table
@@ -159,17 +194,30 @@ class MemoryCluster:
             raise error_for(verb, resource.plural, name, 404, "not found")
         return found
 
-    def _keep(self, resource: Resource, namespace: str, name: str, manifest: Manifest) -> Manifest:
+    def _keep(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        manifest: Manifest,
+        event: EventType = EventType.MODIFIED,
+    ) -> Manifest:
+        kept = self._next_version(resource, manifest, event)
+        self._table("update", resource).put(namespace, name, kept)
+        return kept
+
+    def _next_version(self, resource: Resource, manifest: Manifest, event: EventType) -> Manifest:
+        """The object with a new version, which is told to those that watch."""
         self._version += 1
         kept = {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": str(self._version)}}
-        self._table("update", resource).put(namespace, name, kept)
+        self._history.add(self._version, resource, event, kept)
         return kept
 
     def _end(self, resource: Resource, namespace: str, name: str) -> None:
         stored = self._stored("delete", resource, namespace, name)
         metadata = stored["metadata"]
         if not metadata.get("finalizers"):
-            self._version += 1
+            self._next_version(resource, stored, EventType.DELETED)
             self._table("delete", resource).remove(namespace, name)
         elif "deletionTimestamp" not in metadata:
             deleting = {
@@ -182,44 +230,13 @@ class MemoryCluster:
     def _stateful_set_of(self, pod: Manifest, namespace: str) -> Manifest | None:
         for owner in items(inside(pod, "metadata", "ownerReferences")):
             resource = stateful_sets_of(text(inside(owner, "apiVersion")).rpartition("/")[0])
-            if resource and inside(owner, "kind") == resource.kind and _key(resource) in self._tables:
-                return self._tables[_key(resource)].find(namespace, text(inside(owner, "name")))
+            if resource and inside(owner, "kind") == resource.kind and key_of(resource) in self._tables:
+                return self._tables[key_of(resource)].find(namespace, text(inside(owner, "name")))
         return None
-
-    def _load(self, objects: tuple[Manifest, ...]) -> None:
-        self._version = max((_number(found["metadata"].get("resourceVersion")) for found in objects), default=0)
-        for manifest in objects:
-            resource = resource_of(manifest)
-            if resource is None:
-                raise DumpError(f"{manifest.get('apiVersion')} {manifest.get('kind')}: not a kind that is used here")
-            table = self._tables.setdefault(_key(resource), Table())
-            self._put(table, resource, manifest)
-
-    def _put(self, table: Table, resource: Resource, manifest: Manifest) -> None:
-        metadata = dict(manifest["metadata"])
-        name = metadata["name"]
-        namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
-        if table.find(namespace, name) is not None:
-            raise DumpError(f"{resource.kind} {namespace}/{name}: given twice")
-        self._version += 1
-        if resource.namespaced:
-            metadata["namespace"] = namespace
-        metadata["uid"] = metadata.get("uid") or uid_of(self._version)
-        if not _number(metadata.get("resourceVersion")):
-            metadata["resourceVersion"] = str(self._version)
-        table.put(namespace, name, {**manifest, "metadata": metadata})
-
-
-def _key(resource: Resource) -> tuple[str, str]:
-    return resource.group, resource.plural
-
-
-def _number(version: object) -> int:
-    return int(version) if isinstance(version, str) and version.isascii() and version.isdigit() else 0
 
 
 def _check_known_version(wanted: str, current: int) -> None:
     if wanted and not wanted.isdigit():
         raise Refused(400, f"resourceVersion: Invalid value: {wanted[:64]!r}")
-    if _number(wanted) > current:
+    if number_of(wanted) > current:
         raise Refused(504, f"Too large resource version: {wanted[:64]}, current: {current}")

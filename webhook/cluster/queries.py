@@ -48,6 +48,19 @@ def list_query(labels: Mapping[str, str] | None, fields: Mapping[str, str] | Non
     return urlencode({key: value for key, value in parameters.items() if value})
 
 
+def watch_query(resource_version: str, seconds: float) -> str:
+    """The query of a WATCH. Raises ValueError without a version: the server would begin anywhere."""
+    if resource_version in ("", "0"):
+        raise ValueError(f"a watch from resourceVersion {resource_version!r} could miss what has happened")
+    parameters = {
+        "watch": "true",
+        "resourceVersion": resource_version,
+        "allowWatchBookmarks": "true",
+        "timeoutSeconds": max(1, round(seconds)),
+    }
+    return urlencode(parameters)
+
+
 def write_query() -> str:
     """The query of a create or patch."""
     return urlencode({"fieldManager": FIELD_MANAGER})

@@ -1,13 +1,16 @@
-"""The objects of one resource of the embedded cluster, and the selectors of a LIST."""
+"""The objects of the embedded cluster by resource, where they come from, and the selectors of a LIST."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from webhook.cluster.api_errors import Refused
+from webhook.cluster.creation import uid_of
 from webhook.cluster.door import PODS, Manifest, Resource
+from webhook.cluster.kinds import resource_of
 from webhook.cluster.queries import selector_text
+from webhook.errors import DumpError
 
 _FIELDS: Final = ("metadata.name", "metadata.namespace")
 _POD_FIELDS: Final = ("spec.nodeName", "spec.schedulerName", "status.phase", "status.nominatedNodeName")
@@ -46,6 +49,49 @@ class Table:
             self._objects[namespace] = dict(sorted(self._objects[namespace].items()))
             self._unordered.discard(namespace)
         yield from self._objects.get(namespace, {}).values()
+
+
+TableKey = tuple[str, str]
+"""API group and plural: one table holds an object in whatever version it was printed."""
+
+
+def key_of(resource: Resource) -> TableKey:
+    """The key of a resource's table."""
+    return resource.group, resource.plural
+
+
+def load(tables: dict[TableKey, Table], objects: Sequence[Manifest]) -> int:
+    """Put the objects of a dump into their tables; the highest version that one has then. Raises DumpError.
+
+    With no objects it is 1: from 0 nobody can watch.
+    """
+    version = max((number_of(found["metadata"].get("resourceVersion")) for found in objects), default=1)
+    for manifest in objects:
+        resource = resource_of(manifest)
+        if resource is None:
+            raise DumpError(f"{manifest.get('apiVersion')} {manifest.get('kind')}: not a kind that is used here")
+        version += 1
+        _put(tables.setdefault(key_of(resource), Table()), resource, manifest, version)
+    return version
+
+
+def _put(table: Table, resource: Resource, manifest: Manifest, version: int) -> None:
+    metadata = dict(manifest["metadata"])
+    name = metadata["name"]
+    namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
+    if table.find(namespace, name) is not None:
+        raise DumpError(f"{resource.kind} {namespace}/{name}: given twice")
+    if resource.namespaced:
+        metadata["namespace"] = namespace
+    metadata["uid"] = metadata.get("uid") or uid_of(version)
+    if not number_of(metadata.get("resourceVersion")):
+        metadata["resourceVersion"] = str(version)
+    table.put(namespace, name, {**manifest, "metadata": metadata})
+
+
+def number_of(version: object) -> int:
+    """A resourceVersion as the number that it is in here, 0 for what is none."""
+    return int(version) if isinstance(version, str) and version.isascii() and version.isdigit() else 0
 
 
 def matches_labels(manifest: Manifest, labels: Mapping[str, str] | None) -> bool:
