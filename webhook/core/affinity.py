@@ -15,12 +15,13 @@ from typing import Any
 
 from webhook.core import guard, keys, pin
 from webhook.core.jsonpatch import Operation, PatchError, apply, difference, duplicate, put
+from webhook.core.limits import NO_GUARD, NO_PIN, Limits
 from webhook.core.model import Cause, Decision, Family, Group, Outcome
 from webhook.core.pin import Marks, Wanted, marks_of
 from webhook.core.records import decision_annotation
 from webhook.core.shapes import inside, items, mapping, text
 
-__all__ = ["PatchError", "PatchResult", "patch_for", "without_ours"]
+__all__ = ["PatchError", "PatchResult", "limits_of", "patch_for", "without_ours"]
 
 _ANNOTATIONS = ("metadata", "annotations")
 _REVISED = {"metadata": ("annotations",), "spec": ("affinity", "nodeSelector")}
@@ -35,8 +36,6 @@ _MAY_BE_EMPTY = (
     _ANNOTATIONS,
 )
 _MATCHES_NOTHING = "its required node affinity has no term that matches a node"
-_SET_BY_REQUESTER = "its own node affinity and nodeSelector must not be changed: its operator applies them again"
-_NO_WAY_TO_GUARD = "its own required anti-affinity must not be changed and does not cover its whole group"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +94,19 @@ def patch_for(manifest: dict[str, Any], group: Group | None, decision: Decision,
     return PatchResult(operations, patched, plan.decision)
 
 
+def limits_of(theirs: dict[str, Any], group: Group) -> Limits:
+    """What a pod without anything of ours leaves to us. Known before a node is promised to it, and kept for it."""
+    if not _is_applied_again(group):
+        return Limits()
+    terms = [(term, text(inside(term, "topologyKey"))) for term in guard.terms_of(theirs)]
+    covering = frozenset(key for term, key in terms if guard.keeps_off_group(term, group, key))
+    return Limits(
+        pin=pin.terms_of(theirs) is None,
+        hostname=not inside(theirs, *pin.NODE_SELECTOR),
+        guards=covering if terms else None,
+    )
+
+
 def _planned(theirs: dict[str, Any], group: Group, decision: Decision) -> _Plan:
     """What to put in, given the pod without anything of ours."""
     plan = _Plan(decision)
@@ -112,11 +124,12 @@ def _plan_pin(theirs: dict[str, Any], group: Group, plan: _Plan) -> _Plan:
     terms = pin.terms_of(theirs)
     if terms is not None and all(pin.is_empty(term) for term in terms):
         return replace(plan, decision=_unpinned(decision, Cause.NO_SAFE_NODE, _MATCHES_NOTHING))
-    if terms is None or not _is_applied_again(group):
+    limits = limits_of(theirs, group)
+    if limits.pin:
         return replace(plan, wanted=Wanted(node=decision.node))
-    if decision.hostname and not inside(theirs, *pin.NODE_SELECTOR):
+    if limits.can_pin(decision.hostname):
         return replace(plan, hostname=decision.hostname)
-    return replace(plan, decision=_unpinned(decision, Cause.REQUESTER_FIELDS, _SET_BY_REQUESTER))
+    return replace(plan, decision=_unpinned(decision, Cause.REQUESTER_FIELDS, NO_PIN))
 
 
 def _plan_guard(theirs: dict[str, Any], group: Group, plan: _Plan) -> _Plan:
@@ -126,12 +139,14 @@ def _plan_guard(theirs: dict[str, Any], group: Group, plan: _Plan) -> _Plan:
     if not _is_applied_again(group):
         there = any(guard.is_guard_term(term, group, key) for term in terms)
         return replace(with_key, guard="" if there else key)
-    if any(guard.keeps_off_group(term, group, key) for term in terms):
-        return plan
-    if terms:
-        denied = replace(_unpinned(plan.decision, Cause.REQUESTER_FIELDS, _NO_WAY_TO_GUARD), outcome=Outcome.DENIED)
+    limits = limits_of(theirs, group)
+    if not limits.can_guard(key):
+        denied = replace(_unpinned(plan.decision, Cause.REQUESTER_FIELDS, NO_GUARD), outcome=Outcome.DENIED)
         return _Plan(denied, refused=True)
-    return replace(with_key if pin.terms_of(theirs) is None else plan, guard=key)
+    if limits.guards is not None:
+        # Its own term does it.
+        return plan
+    return replace(with_key if limits.pin else plan, guard=key)
 
 
 def _unpinned(decision: Decision, cause: Cause, detail: str) -> Decision:
