@@ -86,10 +86,19 @@ def test_a_guard_is_warned_of_unless_it_was_asked_for(cause: Cause) -> None:
             id="returned above the cap",
         ),
         pytest.param(
-            Decision(Outcome.RETURNED_WAITING, Cause.REQUESTER_FIELDS),
+            Decision(Outcome.RETURNED_WAITING),
             "basic-tikv-0 of db/basic/tikv waits for the node of its data: "
             "no node there is possible now; repair or uncordon",
             id="returned and waiting",
+        ),
+        pytest.param(
+            Decision(Outcome.RETURNED_WAITING, Cause.REQUESTER_FIELDS),
+            "basic-tikv-0 of db/basic/tikv waits for the node of its data: "
+            "its own affinity leaves no way; see its event",
+            id="returned and not pinned for a reason of its own",
+        ),
+        pytest.param(
+            Decision(Outcome.RETURNED_WAITING, Cause.GUARD_OPTION), "", id="returned, and asked not to be pinned"
         ),
         pytest.param(
             Decision(Outcome.UNTOUCHED, Cause.TIDB_SCHEDULER),

@@ -117,7 +117,7 @@ TEXTS: Final[Mapping[Cause | Outcome, Text]] = {
     Cause.NOT_A_MEMBER: Text(
         "it is of no group",
         "it is not a member of a group that is kept apart",
-        "Nothing to do.",
+        "Nothing to do, unless it should be one.",
         warns=False,
     ),
     Cause.UNUSABLE_SELECTOR: Text(
@@ -155,8 +155,8 @@ _LEADS: Final[Mapping[Outcome, str]] = {
 
 
 def text_of(decision: Decision) -> Text | None:
-    """The texts for a decision: those of its outcome if that has some, else of its cause; None if all is well."""
-    return TEXTS.get(decision.outcome) or TEXTS.get(decision.cause)
+    """The texts for a decision: those of its cause if there is one, else of its outcome; None if all is well."""
+    return TEXTS.get(decision.cause) or TEXTS.get(decision.outcome)
 
 
 def warning(decision: Decision, pod: Pod, group: Group | None) -> str:
