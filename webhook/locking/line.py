@@ -68,8 +68,18 @@ class Lines:
 
     def look(self, group: Group, request: Request) -> Answer:
         """Decide on a snapshot of its own: nothing is written, nothing is remembered, nobody is waited for."""
+        with self._lock:
+            line = self._lines.setdefault(group, _Line())
+            if line.waiting >= self._most_waiting:
+                return _guarded(Cause.BUSY)
+            line.waiting += 1
         answers: list[Answer] = []
-        Round(group, (request,), self._tools, lambda _, answer: answers.append(answer), writes=False).run()
+        try:
+            Round(group, (request,), self._tools, lambda _, answer: answers.append(answer), writes=False).run()
+        finally:
+            with self._lock:
+                line.waiting -= 1
+                self._forget_if_idle(group, line)
         return answers[0]
 
     def waiting(self) -> int:
