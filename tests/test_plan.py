@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from dumps import (
+    CLASS,
     LABELS,
     NAMESPACE,
     Manifest,
@@ -466,6 +467,7 @@ def test_annotations_full_of_rubbish_do_not_matter(place: Place):
             "labels": LABELS,
             "annotations": rubbish,
         },
+        "spec": {"storageClassName": CLASS},
     }
     wanted = a_set()
     wanted["spec"]["template"]["metadata"]["annotations"] = {keys.DECISION: "{", keys.ASSIGNED_NODE: "nowhere"}
