@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from webhook.cluster.door import EVENTS, Door
 from webhook.core.objects import OwnerReference
-from webhook.errors import ApiError, Conflict
+from webhook.core.shapes import integer
+from webhook.errors import ApiError, Conflict, OutOfTime
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ MOST_REMEMBERED: Final = 1024
 # A call's time-out (s), and how long the sending thread waits for work before it ends.
 CALL_TIMEOUT: Final = 5.0
 IDLE_TIME: Final = 1.0
+# Characters of the owner's name in the event's, which may have 253.
+MOST_OF_A_NAME: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +51,60 @@ class EventRecorder:
     """Sends events from a thread of its own, which lives only while there is something to send."""
 
     def __init__(
-        self, door: Door, clock: Callable[[], float] = monotonic, wall_clock: Callable[[], float] = time
+        self,
+        door: Door,
+        clock: Callable[[], float] = monotonic,
+        wall_clock: Callable[[], float] = time,
+        idle_time: float = IDLE_TIME,
+        start: Callable[[Thread], None] = Thread.start,
     ) -> None:
+        """`clock` is monotonic, `wall_clock` is in seconds since 1970, for what people read; `idle_time` in seconds."""
         self._door = door
         self._clock = clock
         self._wall_clock = wall_clock
+        self._idle_time = idle_time
+        self._start = start
         self._queue: Queue[Notice] = Queue(MOST_WAITING)
         self._lock = Lock()
         self._sent: OrderedDict[Notice, float] = OrderedDict()
         self._sender: Thread | None = None
 
     def record(self, notice: Notice) -> None:
-        """Have the event sent, unless it was just now, or too many wait."""
+        """Have the event sent, unless it was just now, or too many wait. Never raises, never waits."""
         with self._lock:
-            if self._clock() - self._sent.get(notice, -QUIET_TIME) < QUIET_TIME:
+            now = self._clock()
+            last = self._sent.get(notice)
+            if last is not None and now - last < QUIET_TIME:
                 return
-            self._sent[notice] = self._clock()
-            self._sent.move_to_end(notice)
-            if len(self._sent) > MOST_REMEMBERED:
-                self._sent.popitem(last=False)
             try:
                 self._queue.put_nowait(notice)
             except Full:
+                logger.info("event not sent: too many wait")
                 return
+            self._remember(notice, now)
             if self._sender is None:
-                self._sender = Thread(target=self._send_all, name="events", daemon=True)
-                self._sender.start()
+                self._send_on()
+
+    def _remember(self, notice: Notice, now: float) -> None:
+        self._sent[notice] = now
+        self._sent.move_to_end(notice)
+        if len(self._sent) > MOST_REMEMBERED:
+            self._sent.popitem(last=False)
+
+    def _send_on(self) -> None:
+        sender = Thread(target=self._send_all, name="events", daemon=True)
+        try:
+            self._start(sender)
+        except RuntimeError as error:
+            # No thread to be had now. It waits in the line for the next one's.
+            logger.warning("event not sent: %s", error)
+        else:
+            self._sender = sender
 
     def _send_all(self) -> None:
         while True:
             try:
-                notice = self._queue.get(timeout=IDLE_TIME)
+                notice = self._queue.get(timeout=self._idle_time)
             except Empty:
                 with self._lock:
                     if self._queue.empty():
@@ -87,7 +113,7 @@ class EventRecorder:
                 continue
             try:
                 self._send(notice)
-            except ApiError as error:
+            except (ApiError, OutOfTime) as error:
                 logger.info("event not sent: %s", error)
 
     def _send(self, notice: Notice) -> None:
@@ -97,7 +123,7 @@ class EventRecorder:
         except Conflict:
             name = manifest["metadata"]["name"]
             there = self._door.get(EVENTS, name, namespace=notice.namespace, timeout=CALL_TIMEOUT)
-            patch = {"count": int(there.get("count") or 1) + 1, "lastTimestamp": manifest["lastTimestamp"]}
+            patch = {"count": (integer(there.get("count")) or 1) + 1, "lastTimestamp": manifest["lastTimestamp"]}
             self._door.merge_patch(EVENTS, name, patch, namespace=notice.namespace, timeout=CALL_TIMEOUT)
 
     def _manifest(self, notice: Notice) -> dict[str, Any]:
@@ -108,8 +134,7 @@ class EventRecorder:
         return {
             "apiVersion": "v1",
             "kind": "Event",
-            # Names of objects may be 253 characters long, those of events too.
-            "metadata": {"name": f"{owner.name[:200]}.{digest}", "namespace": notice.namespace},
+            "metadata": {"name": f"{_beginning(owner.name)}.{digest}", "namespace": notice.namespace},
             "involvedObject": {
                 "apiVersion": owner.api_version,
                 "kind": owner.kind,
@@ -126,3 +151,8 @@ class EventRecorder:
             "firstTimestamp": now,
             "lastTimestamp": now,
         }
+
+
+def _beginning(name: str) -> str:
+    """As much of an owner's name as an event's name has room for, ending as a name may."""
+    return name[:MOST_OF_A_NAME].rstrip("-.")
