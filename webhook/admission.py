@@ -2,7 +2,7 @@
 
 `Admission.review` is the one way in; it does not know HTTP. Trouble with the API never becomes an exception
 here as long as a guard can be built: no answer means guard, not denial (invariant 6). Only where not even the
-group can be known (a generic set whose StatefulSet cannot be read) does `ApiError` go up, so that the API
+group can be known (a generic set whose StatefulSet cannot be read) does the error go up, so that the API
 server's failurePolicy decides.
 """
 
@@ -14,15 +14,18 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Protocol
 
-from webhook.core import keys, messages, options, records
-from webhook.core.affinity import PatchResult, patch_for, without_ours
+from webhook.core import keys, messages, options
+from webhook.core.affinity import PatchResult, limits_of, patch_for, without_ours
 from webhook.core.groups import Recognised, needs_owner, recognise
 from webhook.core.manifests import pod_from
 from webhook.core.model import Cause, Decision, Group, Options, Outcome, Placing
-from webhook.core.objects import OwnerReference, Pod
-from webhook.core.policy import untouched_cause, when_unplaceable
+from webhook.core.objects import Pod
+from webhook.core.policy import nothing_to_decide, untouched_cause, when_unplaceable
+from webhook.core.records import DecisionRecord
+from webhook.core.repeated import has_own_guard, own_placement
 from webhook.core.review import Review, allow, deny, parse_review
 from webhook.deadline import Deadline
+from webhook.errors import ApiError, OutOfTime
 from webhook.events import Notice
 from webhook.locking.protocol import Answer, Request
 from webhook.logs import DecisionLine, log_decision
@@ -31,13 +34,14 @@ logger = logging.getLogger(__name__)
 
 # Clients of Kubernetes wait so long (s) after a 429 and try again by themselves.
 RETRY_AFTER: Final = 1
-# Causes that say "nothing could be read": a decision of ours on the pod is then left as it stands.
-UNREADABLE: Final = frozenset({Cause.API_TROUBLE, Cause.API_FORBIDDEN, Cause.BUDGET_USED_UP, Cause.BUSY})
-PLACED: Final = frozenset({Outcome.PINNED.value, Outcome.RETURNED.value, Outcome.RETURNED_WAITING.value})
+# Causes that say "the records could not be read": a decision of ours on the pod is then left as it stands.
+UNREADABLE: Final = frozenset(
+    {Cause.API_TROUBLE, Cause.API_FORBIDDEN, Cause.BUDGET_USED_UP, Cause.BUSY, Cause.NEWER_FORMAT}
+)
 
 
 class Owners(Protocol):
-    """Reads the StatefulSet that owns a pod; raises `errors.ApiError`."""
+    """Reads the StatefulSet that owns a pod; raises `errors.ApiError` or `errors.OutOfTime`."""
 
     def owner_of(self, pod: Pod, deadline: Deadline) -> Mapping[str, Any] | None:
         """The StatefulSet, None if the pod has none or it is gone."""
@@ -98,7 +102,7 @@ class Admission:
     def review(self, body: bytes, deadline: Deadline) -> dict[str, Any]:
         """The whole answer to the AdmissionReview in a request body.
 
-        Raises ReviewError if the body is none; ApiError and PatchError where no answer can be given at all.
+        Raises ReviewError if the body is none; ApiError, OutOfTime and PatchError where no answer can be given.
         """
         arrived = deadline.clock()
         # 1. Read the review. Only the CREATE of a pod is our business.
@@ -116,72 +120,102 @@ class Admission:
         # 4. Turn the decision into a patch that has been checked against this very pod.
         result = patch_for(review.pod_manifest, group, answer.decision, answer.token or None)
         # 5. Tell, and answer.
-        self._tell(case, group, answer, result)
+        seconds = self._count(case, group.component, result.decision)
+        if answer.effort.attempts:
+            effort = answer.effort
+            self._with.figures.decided(seconds, effort.attempts, effort.conflicts, effort.unknown)
+        self._tell(case, group, replace(answer, decision=result.decision), seconds)
         return self._response(case, group, result)
 
     def _recognise(self, case: Case) -> Recognised:
-        if case.pod.node_name or not case.pod.name:
-            # Bound already, or its name is made after admission: there is nothing to decide about it.
-            return Recognised(None, Cause.NOT_A_MEMBER, "the pod has a node or no name yet")
-        owner = self._with.owners.owner_of(case.pod, case.deadline) if needs_owner(case.pod) else None
-        return recognise(case.pod, owner)
+        pod = case.pod
+        if why := nothing_to_decide(pod):
+            return Recognised(None, Cause.NOT_A_MEMBER, why)
+        try:
+            owner = self._with.owners.owner_of(pod, case.deadline) if needs_owner(pod) else None
+        except (ApiError, OutOfTime):
+            # Only its StatefulSet knows a generic set's group, but some pods are left alone whatever that is.
+            cause = untouched_cause(pod, _own_options(pod, pod.labels[keys.CLASS_LABEL]))
+            if cause is None:
+                raise
+            return Recognised(None, cause, "its StatefulSet could not be read")
+        return recognise(pod, owner)
 
     def _decide(self, case: Case, group: Group) -> Answer:
         pod = case.pod
-        own = options.resolve(group.component, pod=pod.annotations, group_objects=(), cluster={})
-        cause = Cause.SKIP_OPTION if own.skip else untouched_cause(pod)
+        own = _own_options(pod, group.component)
+        cause = untouched_cause(pod, own)
         if cause is not None:
-            return Answer(Decision(Outcome.UNTOUCHED, cause))
-        manifest = without_ours(case.review.pod_manifest, group)
-        placing = Placing(pod_from(manifest, namespace=pod.namespace), self._with.requests_of(manifest))
-        request = Request(placing, case.deadline, case.arrived)
-        if self._stands(case, group, request):
-            return Answer(Decision(Outcome.UNCHANGED))
+            return Answer(Decision(Outcome.UNTOUCHED, cause, problems=own.problems))
+        request = self._request(case, group)
+        if (unchanged := self._placed_before(case, group, request)) is not None:
+            return unchanged
         decide = self._with.placer.look if case.review.dry_run else self._with.placer.place
         answer = decide(group, request)
+        if answer.decision.cause in UNREADABLE and has_own_guard(pod, group):
+            return Answer(Decision(Outcome.UNCHANGED))
+        # Where the options could not be read, the pod's own count.
         in_force = answer.options if answer.options != Options() else own
-        return replace(answer, decision=when_unplaceable(answer.decision, in_force))
+        decision = when_unplaceable(answer.decision, in_force)
+        return replace(answer, decision=replace(decision, problems=decision.problems or in_force.problems))
 
-    def _stands(self, case: Case, group: Group, request: Request) -> bool:
-        """Whether the pod carries a decision of ours for its own name that is still right."""
-        record = records.record_from(case.pod.annotations.get(keys.DECISION))
-        if record is None or record.member != case.pod.name or record.outcome not in PLACED:
-            return False
+    def _request(self, case: Case, group: Group) -> Request:
+        """The pod as its requester made it: what is ours in it is decided anew."""
+        theirs = without_ours(case.review.pod_manifest, group)
+        pod = pod_from(theirs, namespace=case.pod.namespace)
+        placing = Placing(pod, self._with.requests_of(theirs), limits_of(theirs, group))
+        return Request(placing, case.deadline, case.arrived)
+
+    def _placed_before(self, case: Case, group: Group, request: Request) -> Answer | None:
+        """The answer to a pod that carries a decision of ours for its own name which is still right, else None."""
+        record = own_placement(case.pod, group)
+        if record is None:
+            return None
         if not record.token:
-            # A dry run's: accepted in a dry run, where there is nothing to look it up in.
-            return case.review.dry_run
+            # A dry run's, of which there is nothing to look up.
+            return _unchanged(record) if case.review.dry_run else None
         seen = self._with.placer.look(group, request)
-        if seen.decision.cause in UNREADABLE:
-            return True
-        return record.token in seen.live_tokens and seen.decision.node == record.node
+        is_right = record.token in seen.live_tokens and seen.decision.node == record.node
+        return _unchanged(record) if is_right or seen.decision.cause in UNREADABLE else None
 
     def _left_alone(self, case: Case, recognised: Recognised) -> dict[str, Any]:
-        decision = Decision(Outcome.UNTOUCHED, recognised.cause, detail=recognised.detail)
-        self._with.figures.reviewed(decision.outcome, decision.cause, "", case.deadline.clock() - case.arrived)
-        logger.debug("left alone: %s/%s: %s", case.pod.namespace, case.pod.name, recognised.detail)
-        return allow(case.review.uid, warnings=messages.warnings(decision, case.pod, None))
+        """The answer for a pod of no group: in silence, unless its owner asks for more than can be done."""
+        pod, cause, detail = case.pod, recognised.cause, recognised.detail
+        decision = Decision(Outcome.UNTOUCHED, cause, detail=detail)
+        if cause is Cause.NOT_A_MEMBER and keys.CLASS_LABEL in pod.labels:
+            decision = Decision(Outcome.UNTOUCHED, cause, problems=(detail,))
+        seconds = self._count(case, "", decision)
+        if cause is not Cause.NOT_A_MEMBER or decision.problems:
+            self._tell(case, None, Answer(decision), seconds)
+        else:
+            logger.debug("left alone: %s/%s: %s (review %s)", pod.namespace, pod.name, detail, case.review.uid)
+        return allow(case.review.uid, warnings=messages.warnings(decision, pod, None))
 
-    def _tell(self, case: Case, group: Group, answer: Answer, result: PatchResult) -> None:
-        decision, pod = result.decision, case.pod
+    def _count(self, case: Case, component: str, decision: Decision) -> float:
+        """Count the answer; the seconds that it took."""
         seconds = case.deadline.clock() - case.arrived
-        effort = answer.effort
-        self._with.figures.reviewed(decision.outcome, decision.cause, group.component, seconds)
-        if effort.attempts:
-            self._with.figures.decided(seconds, effort.attempts, effort.conflicts, effort.unknown)
+        self._with.figures.reviewed(decision.outcome, decision.cause, component, seconds)
+        return seconds
+
+    def _tell(self, case: Case, group: Group | None, answer: Answer, seconds: float) -> None:
+        """One log line, and an event where a warning is due: of a controller's pods nobody sees the warning."""
+        decision, pod = answer.decision, case.pod
         line = DecisionLine(
             uid=case.review.uid,
             namespace=pod.namespace,
             pod=pod.name,
-            group=str(group),
+            group=str(group or ""),
             node=decision.node,
             outcome=decision.outcome,
             cause=decision.cause,
             lock_wait_ms=1000 * seconds,
-            rounds=effort.attempts,
+            rounds=answer.effort.attempts,
         )
-        log_decision(logger, line, messages.event_message(decision, pod, group))
-        if not case.review.dry_run and pod.owner is not None and messages.warning(decision, pod, group):
-            self._with.notify(_notice(pod, pod.owner, group, decision))
+        message = messages.event_message(decision, pod, group)
+        log_decision(logger, line, message)
+        if not case.review.dry_run and pod.owner is not None and messages.warnings(decision, pod, group):
+            reason = decision.cause.value or f"Pod{decision.outcome.value.title().replace('-', '')}"
+            self._with.notify(Notice(pod.namespace, pod.owner, reason, message))
 
     def _response(self, case: Case, group: Group, result: PatchResult) -> dict[str, Any]:
         decision = result.decision
@@ -201,6 +235,11 @@ class Admission:
         return deny(uid, code=403, reason="Forbidden", message=message, audit=audit)
 
 
-def _notice(pod: Pod, owner: OwnerReference, group: Group, decision: Decision) -> Notice:
-    reason = f"Pod{decision.outcome.value.title().replace('-', '')}"
-    return Notice(pod.namespace, owner, reason, messages.event_message(decision, pod, group))
+def _own_options(pod: Pod, component: str) -> Options:
+    """The options that stand on the pod itself, for which nothing has to be read."""
+    return options.resolve(component, pod=pod.annotations, group_objects=(), cluster={})
+
+
+def _unchanged(record: DecisionRecord) -> Answer:
+    """The answer that leaves the pod where a decision of ours has placed it."""
+    return Answer(Decision(Outcome.UNCHANGED, node=record.node, domain=record.domain))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from core.pods import (
     HOSTNAME,
+    V1,
     V2,
     WAITING,
     ZONE,
@@ -28,9 +29,10 @@ from core.pods import (
 )
 
 from webhook.core import affinity, keys
-from webhook.core.affinity import PatchError, patch_for
+from webhook.core.affinity import PatchError, limits_of, patch_for
 from webhook.core.guard import keeps_off_group
-from webhook.core.model import Cause, Decision, Outcome
+from webhook.core.limits import Limits
+from webhook.core.model import Cause, Decision, Group, Outcome
 
 OWN_AFFINITY = node_terms(in_zone("a"))
 FOREIGN = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "other"}}}
@@ -210,3 +212,20 @@ def expression(operator: str, *values: str, key: str = "pingcap.com/component") 
 def test_a_term_covers_the_group_only_if_it_is_sure_to_select_every_member(term: Any, covers: bool) -> None:
     given = {"topologyKey": HOSTNAME, **term} if term is not None else term
     assert keeps_off_group(given, V2, HOSTNAME) is covers
+
+
+@pytest.mark.parametrize(
+    ("pod", "group", "limits"),
+    [
+        (a_pod(), V2, Limits()),
+        (a_pod(affinity=OWN_AFFINITY), V2, Limits(pin=False)),
+        (a_pod(node_selector={ZONE: "a"}), V2, Limits(hostname=False)),
+        (a_pod(affinity=anti_terms(FOREIGN)), V2, Limits(guards=frozenset())),
+        (a_pod(affinity=anti_terms(FOREIGN, guard(V2))), V2, Limits(guards=frozenset({HOSTNAME}))),
+        (a_pod(affinity=anti_terms({**COMPONENT, "topologyKey": ZONE}, None)), V2, Limits(guards=frozenset({ZONE}))),
+        (a_pod(affinity={**OWN_AFFINITY, **anti_terms(FOREIGN)}, node_selector={ZONE: "a"}), V1, Limits()),
+    ],
+    ids=["free", "node affinity", "nodeSelector", "foreign term", "our guard by hand", "by zone", "created once"],
+)
+def test_what_a_requesters_fields_leave_to_us_is_known_beforehand(pod: Any, group: Group, limits: Limits) -> None:
+    assert limits_of(pod, group) == limits
