@@ -39,6 +39,7 @@ e2e: $(VENV)/.installed control-plane ## run the end-to-end tests on a real cont
 
 bench: $(VENV)/.installed ## print timings, as ratios within one run
 	@$(BIN)/python -m tests.bench
+	@$(BIN)/python -m tests.bench_memory
 
 clean: ## remove what the targets above made
 	rm -rf $(VENV) .cache .coverage* .hypothesis .mypy_cache .ruff_cache .pytest_cache *.egg-info build dist
