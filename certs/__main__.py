@@ -1,4 +1,4 @@
-"""`python -m certs`: issue, run, status, rotate, clean."""
+"""`python -m certs`: issue, run, status, rotate, try, clean."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from kubernetes.config import ConfigException, load_incluster_config, load_kube_
 from certs import files, logs
 from certs.api import ApiCluster
 from certs.authority import Lifetimes, issue_authority, issue_leaf, service_names
+from certs.calls import Caller
 from certs.cluster import ClusterError, Target
 from certs.removal import remove_all
 from certs.report import report
 from certs.state import Plan
+from certs.trial import try_out
 
 _DAY: Final = timedelta(days=1)
 
@@ -44,13 +46,16 @@ _NAMES = _together(
     _option("--service", required=True, help="Name of the webhook's Service; the other names follow from it."),
     _option("--namespace", required=True, help="Namespace of the release."),
 )
-_OBJECTS = _together(
-    _NAMES,
-    _option("--configuration", help="Name of the MutatingWebhookConfiguration.", show_default="NAMESPACE-SERVICE"),
-    _option("--secret", help="Name of the Secret.", show_default="SERVICE-certificates"),
-    _option("--lease", help="Name of the Lease.", show_default="SERVICE-certs"),
+_CLUSTER = _together(
     _option("--in-cluster", is_flag=True, help="Use the service account of this pod."),
     _option("--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Use this kubeconfig file."),
+)
+_OBJECTS = _together(
+    _NAMES,
+    _CLUSTER,
+    _option("--configuration", help="Name of the MutatingWebhookConfiguration.", show_default="SERVICE.NAMESPACE"),
+    _option("--secret", help="Name of the Secret.", show_default="SERVICE-certificates"),
+    _option("--lease", help="Name of the Lease.", show_default="SERVICE-certs"),
 )
 _LIFETIMES = _together(
     _option("--domain", default="cluster.local", help="DNS domain of the cluster."),
@@ -132,6 +137,17 @@ def rotate(reason: str, **parameters: Any) -> None:
     click.echo("asked for; watch it with: python -m certs status")
 
 
+@main.command(name="try")
+@_CLUSTER
+@click.option("--in-namespace", default="default", show_default=True, help="Where the pod is to be.")
+def try_(in_namespace: str, **parameters: Any) -> None:
+    """Create a member's pod as a dry run; exit code 1 unless the webhook has looked at it."""
+    caller = Caller(_client(parameters))
+    told, well = _asked(lambda: try_out(caller, in_namespace))
+    click.echo(told)
+    sys.exit(0 if well else 1)
+
+
 @main.command()
 @_OBJECTS
 @click.option("--policy", multiple=True, help="Name of an admission policy to remove first, with its binding.")
@@ -151,7 +167,7 @@ def _target(parameters: dict[str, Any]) -> Target:
     service, namespace = parameters["service"], parameters["namespace"]
     return Target(
         namespace=namespace,
-        configuration=parameters["configuration"] or f"{namespace}-{service}",
+        configuration=parameters["configuration"] or f"{service}.{namespace}",
         secret=parameters["secret"] or f"{service}-certificates",
         lease=parameters["lease"] or f"{service}-certs",
         service=service,

@@ -1,4 +1,4 @@
-"""Metrics and health of one replica's keeper, plain HTTP: `/metrics`, `/livez`, `/readyz`."""
+"""Metrics and health of one replica's keeper, plain HTTP: `/metrics`, `/startz`, `/livez`, `/readyz`."""
 
 from __future__ import annotations
 
@@ -80,18 +80,25 @@ class Figures:
         return Gauge(f"{PREFIX}_{name}", text, labels, registry=self._registry)
 
 
-def health_application(figures: Figures, problem: Callable[[], str | None]) -> WSGIApplication:
-    """The WSGI application; it is ready while `problem` returns None."""
+def health_application(
+    figures: Figures, problem: Callable[[], str | None], started: Callable[[], bool]
+) -> WSGIApplication:
+    """The WSGI application; it is ready while `problem` returns None.
+
+    `started`: whether there is a certificate, so that the server may be started.
+    """
 
     def application(environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
         path = environ.get("PATH_INFO", "")
         reason = problem() if path == "/readyz" else None
+        if path == "/startz" and not started():
+            reason = "there is no certificate yet"
         status, body, kind = "200 OK", b"ok\n", "text/plain; charset=utf-8"
         if path == "/metrics":
             body, kind = figures.exposition(), CONTENT_TYPE_LATEST
         elif reason is not None:
             status, body = "503 Service Unavailable", f"not ready: {reason}\n".encode()
-        elif path not in ("/livez", "/readyz"):
+        elif path not in ("/startz", "/livez", "/readyz"):
             status, body = "404 Not Found", b"nothing is here: try /livez, /readyz or /metrics\n"
         start_response(status, [("Content-Type", kind), ("Content-Length", str(len(body)))])
         return [body]

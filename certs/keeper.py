@@ -90,6 +90,10 @@ class Keeper:
         """
         return None if self._was_ready else self._problem
 
+    def started(self) -> bool:
+        """Whether there is a pair for the server to read."""
+        return len(files.read(self._directory, FILES)) == len(FILES)
+
     def _look_once(self) -> bool:
         """Whether to look again at once."""
         published, secret = self._with.cluster.configuration(), self._with.cluster.secret()
@@ -156,7 +160,7 @@ class Keeper:
 
     def _may_serve(self, leaf: Pair, bundles: tuple[bytes, ...]) -> bool:
         """Whether the API server trusts the leaf; where nothing is served yet, that does not matter."""
-        return not files.read(self._directory, FILES) or self._trusted(leaf, bundles)
+        return not self.started() or self._trusted(leaf, bundles)
 
     def _trusted(self, leaf: Pair, bundles: tuple[bytes, ...]) -> bool:
         now = self._with.clock()

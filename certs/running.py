@@ -54,7 +54,7 @@ def run(configuration: Configuration, target: Target, plan: Plan, options: Optio
         monotonic=time.monotonic,
     )
     keeper = Keeper(surroundings, plan, options.directory, figures)
-    health = health_server(options.health_port, health_application(figures, keeper.problem))
+    health = health_server(options.health_port, health_application(figures, keeper.problem, keeper.started))
     Thread(target=health.serve_forever, daemon=True).start()
     probe.start()
     _LOG.info("keeps the certificates of %s for %s", plan.names[2], identity)

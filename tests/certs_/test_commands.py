@@ -86,7 +86,7 @@ def test_status_says_that_all_is_well_with_exit_code_0(server: FakeApiServer, ku
     done = invoke("status", "--service", "hook", "--namespace", "rel", "--kubeconfig", kubeconfig)
     assert done.exit_code == 0, done.output
     assert "pods: trusts the certificate (1 CA)" in done.output
-    assert [asked.path.rpartition("/")[2] for asked in server.asked] == ["hook-certificates", "rel-hook"]
+    assert [asked.path.rpartition("/")[2] for asked in server.asked] == ["hook-certificates", "hook.rel"]
 
 
 def test_status_ends_with_1_when_something_is_amiss(server: FakeApiServer, kubeconfig: Path) -> None:
@@ -168,11 +168,13 @@ def test_nothing_secret_is_reported() -> None:
         ("/readyz", None, 200, "ok"),
         ("/readyz", "not yet", 503, "not ready: not yet"),
         ("/metrics", None, 200, "tidb_ha_webhook_ca_bundle_in_sync"),
+        ("/startz", None, 200, "ok"),
+        ("/startz", "no certificate", 503, "there is no certificate yet"),
         ("/", None, 404, "nothing is here"),
     ],
 )
 def test_health_is_told_over_plain_http(path: str, problem: str | None, status: int, text: str) -> None:
-    server = health_server(0, health_application(Figures(), lambda: problem))
+    server = health_server(0, health_application(Figures(), lambda: problem, lambda: problem is None))
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     connection = http.client.HTTPConnection("localhost", server.server_port, timeout=10)
@@ -221,3 +223,21 @@ def test_run_looks_serves_its_health_and_ends_on_sigterm(
     assert process.wait(20) == 0
     assert "nothing is done until there is" in process.stderr.read()
     process.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("annotations", "code", "text"),
+    [
+        ({"tidb-ha-webhook.io/decision": '{"outcome": "guarded"}'}, 0, "a decision of the webhook (guarded)"),
+        ({"tidb-ha-webhook.io/decision": "[]"}, 0, "a decision of the webhook (unreadable)"),
+        ({"tidb-ha-webhook.io/guard": "kubernetes.io/hostname"}, 1, "the floor has kept it apart"),
+        (None, 1, "nobody has looked at it"),
+    ],
+)
+def test_a_trial_says_whether_the_webhook_has_looked(
+    server: FakeApiServer, kubeconfig: Path, annotations: dict[str, str] | None, code: int, text: str
+) -> None:
+    server.answer_with(json_reply({"metadata": {"annotations": annotations}}))
+    done = invoke("try", "--kubeconfig", kubeconfig, "--in-namespace", "elsewhere")
+    assert (done.exit_code, text in done.output) == (code, True)
+    assert server.asked[0].path == "/api/v1/namespaces/elsewhere/pods?dryRun=All"

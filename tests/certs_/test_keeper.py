@@ -292,11 +292,13 @@ def test_a_new_replica_is_not_ready_before_its_certificate_is_trusted(deployment
     assert "has not been read" in (replica.keeper.problem() or "")
     replica.keeper.look()
     assert "no certificate" in (replica.keeper.problem() or "")
+    assert not replica.keeper.started()
     authority = issue_authority(deployment.now)
     data = data_of(Material(authority, issue_leaf(authority, NAMES, deployment.now)))
     deployment.cluster.put_secret({name: text for name, text in data.items() if text})
     replica.keeper.look()
     assert "does not trust" in (replica.keeper.problem() or "")
+    assert replica.keeper.started()
     deployment.cluster.put_bundles(authority.certificate, authority.certificate)
     replica.keeper.look()
     assert replica.keeper.problem() is None

@@ -86,6 +86,11 @@ class Child:
         """Whether it was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; None if it has not, or was not started."""
+        return None if self._process is None else self._process.poll()
+
     def start(self) -> None:
         """Start the program; whether it is ready is another question (`wait_ready`)."""
         if self.running:
