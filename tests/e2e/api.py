@@ -47,6 +47,8 @@ RESOURCES: dict[str, tuple[str, str, bool]] = {
         "mutatingwebhookconfigurations",
         False,
     ),
+    "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),
+    "apps.pingcap.com/StatefulSet": ("/apis/apps.pingcap.com/v1", "statefulsets", True),
 }
 
 
@@ -168,10 +170,10 @@ class Api:
             if not (missing_ok and error.status == 404):
                 raise
 
-    def delete_all(self, kind: str, namespace: str | None = None, **options: Any) -> None:
+    def delete_all(self, kind: str, namespace: str | None = None, *, labels: str = "", **options: Any) -> None:
         """DELETE of a whole list."""
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
-        self.request("DELETE", path_of(kind, namespace), body)
+        self.request("DELETE", path_of(kind, namespace), body, query={"labelSelector": labels} if labels else None)
 
     def wait_for(
         self,
@@ -213,7 +215,14 @@ def path_of(kind: str, namespace: str | None = None, name: str | None = None) ->
 
 def _manifest_path(manifest: Object, *, with_name: bool = True) -> str:
     metadata = manifest["metadata"]
-    return path_of(manifest["kind"], metadata.get("namespace"), metadata["name"] if with_name else None)
+    return path_of(kind_of(manifest), metadata.get("namespace"), metadata["name"] if with_name else None)
+
+
+def kind_of(manifest: Object) -> str:
+    """The key of `RESOURCES` for a manifest: two groups may have kinds of one name."""
+    group, _, _ = manifest["apiVersion"].rpartition("/")
+    qualified = f"{group}/{manifest['kind']}"
+    return qualified if qualified in RESOURCES else manifest["kind"]
 
 
 def _sub(part: str | None) -> str:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from e2e.api import Api, ready_for_pods
+from e2e import objects
+from e2e.api import Api, kind_of, ready_for_pods
 from e2e.control_plane import ControlPlane, missing_binaries
 from e2e.fault_proxy import FaultProxy
 from e2e.objects import Object
+from e2e.place import Create, Place
+from e2e.replicas import SERVICE, SWITCH, Webhook, wait_until_called
 
 TIMEOUT = 300
 """Seconds for a test that says nothing else; the first one also waits for the control plane."""
@@ -24,13 +28,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(TIMEOUT))
 
 
+_FACTS = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make room for what the scenarios count."""
+    config.stash[_FACTS] = []
+
+
+@pytest.fixture
+def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """A function that puts a line into the summary at the end: what a scenario counted."""
+    return lambda fact: request.config.stash[_FACTS].append(f"{request.node.name}: {fact}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Show what the scenarios counted."""
+    if config.stash[_FACTS]:
+        terminalreporter.section("what the scenarios counted")
+        for fact in config.stash[_FACTS]:
+            terminalreporter.line(fact)
+
+
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """The control plane that all tests share. A test that breaks it mends it before it ends."""
     if problem := missing_binaries():
         pytest.fail(problem, pytrace=False)
     # Below pytest's own folder: the logs of the last runs stay, older ones are cleared away.
-    with ControlPlane(tmp_path_factory.mktemp("control-plane")) as plane:
+    folder = tmp_path_factory.mktemp("control-plane")
+    # The default limit of 20 calls/s would stretch every round, and pull the creates of a burst apart.
+    with ControlPlane(folder, controller_manager_flags=["--kube-api-qps=100", "--kube-api-burst=200"]) as plane:
         yield plane
 
 
@@ -58,30 +86,36 @@ def create(api: Api) -> Iterator[Callable[..., list[Object]]]:
     yield create
     for found in reversed(created):
         metadata = found["metadata"]
-        api.delete(found["kind"], metadata["name"], metadata.get("namespace"), missing_ok=True)
+        api.delete(kind_of(found), metadata["name"], metadata.get("namespace"), missing_ok=True)
     # The next test may use the same names.
+    uids: dict[tuple[str, str | None], set[str]] = {}
     for found in created:
-        kind, metadata = found["kind"], found["metadata"]
-        api.wait_for(kind, _none(metadata["uid"]), metadata.get("namespace"))
+        where = kind_of(found), found["metadata"].get("namespace")
+        uids.setdefault(where, set()).add(found["metadata"]["uid"])
+    for (kind, namespace), gone in uids.items():
+        api.wait_for(kind, _none_of(gone), namespace)
 
 
 @pytest.fixture
-def namespace(api: Api, create: Callable[..., list[Object]], request: pytest.FixtureRequest) -> Iterator[str]:
+def namespace(api: Api, create: Create, request: pytest.FixtureRequest) -> Iterator[str]:
     """A fresh namespace, in which pods can be created; it is deleted, and empty before the next test.
 
     It takes `create` so that it goes first: its claims hold the volumes.
     """
-    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_").lower())
-    manifest = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"generateName": f"{words[:40].strip('-')}-"},
-    }
-    name: str = api.create(manifest)["metadata"]["name"]
+    with fresh_namespace(api, request.node.name) as name:
+        yield name
+
+
+@contextmanager
+def fresh_namespace(api: Api, words: str, labels: Mapping[str, str] | None = None) -> Iterator[str]:
+    """A namespace for the length of a `with` block."""
+    words = re.sub(r"[^a-z0-9]+", "-", words.removeprefix("test_").lower())
+    metadata = {"generateName": f"{words[:40].strip('-')}-", "labels": dict(labels or {})}
+    name: str = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})["metadata"]["name"]
     # Until the controller manager has made it, every pod is refused.
     api.wait_for("ServiceAccount", bool, name, fields="metadata.name=default")
     yield name
-    api.delete("Namespace", name)
+    api.delete("Namespace", name, missing_ok=True)
     # The namespace controller begins only after 5 s, and grants the pods their grace.
     for kind in ("Pod", "PersistentVolumeClaim"):
         api.delete_all(kind, name, gracePeriodSeconds=0)
@@ -89,8 +123,98 @@ def namespace(api: Api, create: Callable[..., list[Object]], request: pytest.Fix
         api.wait_for(kind, lambda found: not found, name)
 
 
-def _none(uid: str) -> Callable[[list[Object]], bool]:
-    return lambda found: all(other["metadata"]["uid"] != uid for other in found)
+def _none_of(uids: set[str]) -> Callable[[list[Object]], bool]:
+    return lambda found: all(other["metadata"]["uid"] not in uids for other in found)
+
+
+@pytest.fixture
+def open_place(api: Api, create: Create, namespace: str) -> Place:
+    """A namespace whose pods go to no webhook."""
+    return Place(api, namespace, create)
+
+
+@pytest.fixture(scope="session")
+def service_namespace(control_plane: ControlPlane) -> str:
+    """The namespace of the Service that the webhook configurations name."""
+    name = "webhook-system"
+    with Api(control_plane.url, control_plane.token, control_plane.files.ca) as api:
+        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        api.create(objects.external_name_service(name, SERVICE))
+    return name
+
+
+@pytest.fixture(scope="session")
+def webhook(
+    control_plane: ControlPlane, service_namespace: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Webhook]:
+    """Three replicas that nobody disturbs, for the namespaces that are labelled with their name."""
+    folder = tmp_path_factory.mktemp("webhook")
+    with (
+        Webhook(control_plane, folder, replicas=3, service=(service_namespace, SERVICE)) as webhook,
+        Api(control_plane.url, control_plane.token, control_plane.files.ca) as api,
+    ):
+        api.create(webhook.configuration("undisturbed", failure_policy="Fail"))
+        yield webhook
+        api.delete("MutatingWebhookConfiguration", "undisturbed")
+
+
+@pytest.fixture
+def place(api: Api, create: Create, webhook: Webhook, request: pytest.FixtureRequest) -> Iterator[Place]:
+    """A namespace whose members go to the undisturbed webhook."""
+    with fresh_namespace(api, request.node.name, {SWITCH: "undisturbed"}) as name:
+        wait_until_called(api, name)
+        yield Place(api, name, create)
+
+
+@contextmanager
+def registered(
+    api: Api, create: Create, webhook: Webhook, words: str, *, failure_policy: str = "Fail", **fields: object
+) -> Iterator[Place]:
+    """A namespace whose members go to this webhook, for the length of a `with` block."""
+    with fresh_namespace(api, words) as name:
+        api.create(webhook.configuration(name, failure_policy=failure_policy, **fields))
+        try:
+            api.patch("Namespace", name, {"metadata": {"labels": {SWITCH: name}}})
+            wait_until_called(api, name)
+            yield Place(api, name, create)
+        finally:
+            api.delete("MutatingWebhookConfiguration", name)
+
+
+@pytest.fixture(scope="session")
+def advanced_sets(control_plane: ControlPlane) -> None:
+    """The kind of the advanced StatefulSet, without its controller."""
+    definition = objects.custom_resource_definition(objects.ADVANCED_GROUP, "v1", "StatefulSet", "statefulsets")
+    with Api(control_plane.url, control_plane.token, control_plane.files.ca) as api:
+        define(api, definition)
+
+
+def define(api: Api, *definitions: Object) -> None:
+    """Create CustomResourceDefinitions and wait until their kinds are served."""
+    for definition in definitions:
+        api.create(definition)
+    names = {definition["metadata"]["name"] for definition in definitions}
+
+    def established(found: list[Object]) -> bool:
+        served = {
+            one["metadata"]["name"]
+            for one in found
+            for condition in one.get("status", {}).get("conditions") or []
+            if (condition["type"], condition["status"]) == ("Established", "True")
+        }
+        return names <= served
+
+    api.wait_for("CustomResourceDefinition", established)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Show the ends of the replicas' logs beside a failure."""
+    report: pytest.TestReport = yield
+    if report.failed:
+        webhooks = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, Webhook)]
+        report.sections += [("webhook", webhook.logs()) for webhook in webhooks]
+    return report
 
 
 @pytest.fixture

@@ -77,6 +77,11 @@ class FaultProxy:
         """The calls of one method whose path (and query) the regular expression is found in."""
         return [call for call in self.calls if call.method == method and re.search(path, call.target)]
 
+    def forget(self) -> None:
+        """Forget the calls so far."""
+        with self._lock:
+            self._calls.clear()
+
     def wait_for_answered(self, method: str, path: str = "", *, count: int = 1, timeout: float = 30) -> list[Call]:
         """Wait until the API server (or a rule) has answered so many of these calls, and return them."""
 

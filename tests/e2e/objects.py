@@ -12,6 +12,12 @@ Object = dict[str, Any]
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 LOCAL_STORAGE = "local-storage"
+DECISION = "tidb-ha-webhook.io/decision"
+ASSIGNED_NODE = "tidb-ha-webhook.io/assigned-node"
+GUARD = "tidb-ha-webhook.io/guard"
+LOCK = "tidb-ha-webhook.io/lock"
+ENTRY_PREFIX = "tidb-ha-webhook.io/entry."
+ADVANCED_GROUP = "apps.pingcap.com"
 
 
 def node(
@@ -214,4 +220,88 @@ def webhook_configuration(
         "kind": "MutatingWebhookConfiguration",
         "metadata": {"name": name},
         "webhooks": [{**entry, **fields}],
+    }
+
+
+def custom_resource_definition(group: str, version: str, kind: str, plural: str) -> Object:
+    """A definition of a namespaced kind that takes any fields."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+            "versions": [served],
+        },
+    }
+
+
+def advanced(stateful_set: Object) -> Object:
+    """The same set as an advanced StatefulSet: no controller here knows that kind, so a test can play it."""
+    return {**stateful_set, "apiVersion": f"{ADVANCED_GROUP}/v1"}
+
+
+def owner_reference(owner: Object, uid: str = "") -> Object:
+    """The reference that a controller puts into what it creates."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": uid or owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def member_claims(stateful_set: Object, ordinal: int) -> list[Object]:
+    """The claims of one pod, as the controller of a StatefulSet creates them."""
+    name, namespace = stateful_set["metadata"]["name"], stateful_set["metadata"]["namespace"]
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {
+                "name": f"{template['metadata']['name']}-{name}-{ordinal}",
+                "namespace": namespace,
+                "labels": dict(template["metadata"]["labels"]),
+            },
+            "spec": template["spec"],
+        }
+        for template in stateful_set["spec"]["volumeClaimTemplates"]
+    ]
+
+
+def member_pod(stateful_set: Object, ordinal: int, uid: str = "", **spec: Any) -> Object:
+    """One pod, as the controller of a StatefulSet creates it; `spec` adds fields to the template's."""
+    name, template = f"{stateful_set['metadata']['name']}-{ordinal}", stateful_set["spec"]["template"]
+    volumes = [
+        {
+            "name": claim["metadata"]["name"].removesuffix(f"-{name}"),
+            "persistentVolumeClaim": {"claimName": claim["metadata"]["name"]},
+        }
+        for claim in member_claims(stateful_set, ordinal)
+    ]
+    labels = {"apps.kubernetes.io/pod-index": str(ordinal), "statefulset.kubernetes.io/pod-name": name}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "generateName": name.removesuffix(str(ordinal)),
+            "namespace": stateful_set["metadata"]["namespace"],
+            "labels": {**template["metadata"]["labels"], **labels},
+            "annotations": dict(template["metadata"].get("annotations", {})),
+            "ownerReferences": [owner_reference(stateful_set, uid)],
+        },
+        "spec": {
+            **template["spec"],
+            "hostname": name,
+            "subdomain": stateful_set["spec"]["serviceName"],
+            "volumes": volumes,
+            **spec,
+        },
     }
