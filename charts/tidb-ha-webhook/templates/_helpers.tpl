@@ -87,6 +87,11 @@ matchExpressions:
 {{- end }}
 {{- end -}}
 
+{{/* A pod in a namespace that is not looked at would come back as it went. */}}
+{{- define "webhook.testable" -}}
+{{- has .Values.test.namespace (append .Values.webhook.excludedNamespaces .Release.Namespace) | ternary "" "true" -}}
+{{- end -}}
+
 {{/* What the containers, the clean-up and the test are allowed: nothing. Passes Pod Security "restricted". */}}
 {{- define "webhook.containerSecurityContext" -}}
 allowPrivilegeEscalation: false
