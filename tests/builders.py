@@ -214,7 +214,8 @@ def make_snapshot(
     group = group or make_group()
     desired = desired or make_desired(group=group)
     pods = tuple(pods)
-    names = {f"{group.component}-{name}" for name in desired.members or ()}
+    members = [member(ordinal, group) for ordinal in range(9)] if desired.members is None else desired.members
+    names = {f"{group.component}-{name}" for name in members}
     names.update(name for pod in pods for name in pod.claim_names)
     by_name = {name: make_claim(name, labels=dict(group.selector)) for name in sorted(names)}
     by_name.update({claim.name: claim for claim in claims or ()})

@@ -437,3 +437,17 @@ def test_a_v2_member_that_restarts_counts_where_its_data_is():
     found = census(desired=desired, claims=[restarting], volumes=LOCAL_VOLUMES)
 
     assert found.members == {"n2": {"kv-tikv-a"}}
+
+
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        pytest.param({"selected_node": "n2"}, {"n2": {"db-tikv-1"}}, id="the scheduler has chosen a node for it"),
+        pytest.param({"selected_node": "n9"}, {}, id="the node is gone"),
+        pytest.param({"selected_node": "n2", "volume_name": "on-n3"}, {"n3": {"db-tikv-1"}}, id="made meanwhile"),
+    ],
+)
+def test_a_member_without_a_pod_counts_where_its_volume_is_being_made(claim, expected):
+    found = census(claims=[make_claim("tikv-db-tikv-1", **claim)], volumes=LOCAL_VOLUMES)
+
+    assert found.members == expected

@@ -96,19 +96,24 @@ def test_a_node_that_the_scheduler_would_refuse_is_told_in_its_words(node, pod, 
         ),
         pytest.param({"pods": 2}, {"pods": 2}, {}, "Too many pods", id="pod slots"),
         pytest.param({"pods": 2}, {"pods": 1}, {}, None, id="the last pod slot"),
+        pytest.param({"pods": 0}, {}, {}, "Too many pods", id="a slot is needed even where nothing is asked"),
+        pytest.param({"pods": 0, "cpu": 0}, {}, {"cpu": 1}, "Too many pods", id="the slots come first"),
         pytest.param({"cpu": 1}, {"cpu": 3}, {"cpu": 0}, None, id="nothing asked of an overcommitted node"),
-        pytest.param({"cpu": 8, "vendor/gpu": 1}, {}, {"vendor/gpu": 1}, None, id="an extended resource"),
-        pytest.param({"cpu": 8, "vendor/gpu": 1}, {}, {"vendor/gpu": 2}, "Insufficient vendor/gpu", id="too few"),
+        pytest.param({"vendor/gpu": 1}, {}, {"vendor/gpu": 1}, None, id="an extended resource"),
+        pytest.param({"vendor/gpu": 1}, {}, {"vendor/gpu": 2}, "Insufficient vendor/gpu", id="too few"),
         pytest.param({"cpu": 8}, {}, {"vendor/gpu": 1}, "Insufficient vendor/gpu", id="not there"),
-        pytest.param({"cpu": 8}, {}, {"memory": GIB}, None, id="not reported, so not judged"),
-        pytest.param({}, {}, {"cpu": 1, "vendor/gpu": 1}, None, id="a node that reports nothing"),
+        pytest.param({"cpu": 8}, {}, {"memory": GIB}, "Insufficient memory", id="not reported, so not there"),
     ],
 )
 def test_a_node_needs_room_for_what_the_pod_requests(allocatable, requested, asked, expected):
-    node = make_node(allocatable={name: Decimal(value) for name, value in allocatable.items()})
+    node = make_node(allocatable={name: Decimal(value) for name, value in ({"pods": 9} | allocatable).items()})
     placing = make_placing(requests=asked)
 
     assert reason(node, placing, rooms={"n1": make_room(**requested)}) == expected
+
+
+def test_a_node_that_reports_nothing_has_no_room():
+    assert reason(make_node(allocatable={})) == "Too many pods"
 
 
 @pytest.mark.parametrize(("node", "possible"), [("n1", False), ("n2", True)])

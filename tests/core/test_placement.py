@@ -7,6 +7,7 @@ from builders import (
     LOCAL_VOLUMES,
     ZONAL_NODES,
     ZONE,
+    make_claim,
     make_desired,
     make_entry,
     make_group,
@@ -82,14 +83,19 @@ def test_without_replicas_a_second_member_in_a_domain_is_held_back(component):
     none = make_desired(0, group=group, members=None)
     pods = [running_pod(member(1, group), "n1", group=group)]
 
-    assert decided(desired=none, group=group, pods=pods, nodes=make_nodes(1)).outcome is Outcome.GUARDED
-    assert decided(desired=none, group=group, pods=pods, nodes=make_nodes(2)).node == "n2"
+    placing = make_placing(member(0, group), group=group)
+
+    assert decided(placing, desired=none, group=group, pods=pods, nodes=make_nodes(1)).outcome is Outcome.GUARDED
+    assert decided(placing, desired=none, group=group, pods=pods, nodes=make_nodes(2)).node == "n2"
 
 
 class TestNoSafeNode:
     def test_all_nodes_hold_a_member(self):
         found = decided(
-            make_placing(member(3)), desired=make_desired(3), pods=running_members("n1", "n2", "n3", first=0)
+            make_placing(member(3)),
+            desired=make_desired(3),
+            pods=running_members("n1", "n2", "n3", first=0),
+            claims=[make_claim("tikv-db-tikv-3")],
         )
 
         assert (found.outcome, found.cause, found.node) == (Outcome.GUARDED, Cause.NO_SAFE_NODE, "")
@@ -149,7 +155,8 @@ class TestNoSafeNode:
     def test_a_quorum_is_not_told_of_stores(self):
         group = make_group("pd")
         pods = [running_pod(member(1, group), "n1", group=group)]
-        found = decided(desired=make_desired(3, group=group), group=group, pods=pods, nodes=make_nodes(1))
+        placing = make_placing(member(0, group), group=group)
+        found = decided(placing, desired=make_desired(3, group=group), group=group, pods=pods, nodes=make_nodes(1))
 
         assert found.detail == "3 replicas, at most 1 to a node; n1 holds 1"
 

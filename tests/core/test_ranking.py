@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from decimal import Decimal
+
 import pytest
 from builders import (
     GIB,
@@ -22,6 +25,7 @@ from builders import (
 )
 
 from webhook.core.model import Decision, Outcome
+from webhook.core.objects import PodOnNode
 from webhook.core.placement import decide
 
 
@@ -65,11 +69,6 @@ def test_an_entry_whose_node_is_no_longer_right_is_not_followed(spoilt):
     assert (found.outcome, found.node == "n1") == (Outcome.PINNED, False)
 
 
-def test_the_node_where_the_volume_is_being_made_is_preferred():
-    for node in ("n1", "n2", "n3"):
-        assert decided(claims=[make_claim("tikv-db-tikv-0", selected_node=node)]).node == node
-
-
 def test_once_the_volume_is_made_its_own_affinity_says_where():
     made = make_claim("tikv-db-tikv-0", volume_name="anywhere", selected_node="n1")
     pods = running_members("n1", "n2", "n3")
@@ -77,13 +76,6 @@ def test_once_the_volume_is_made_its_own_affinity_says_where():
 
     assert decided(claims=[made], volumes=[everywhere], desired=make_desired(6), pods=pods[:1]).node != "n1"
     assert decided(claims=[made], volumes=[everywhere], desired=make_desired(6), pods=pods[1:]).node == "n1"
-
-
-@pytest.mark.parametrize("selected", ["gone", "n1"])
-def test_a_selected_node_that_is_gone_or_taken_is_not(selected):
-    found = decided(claims=[make_claim("tikv-db-tikv-0", selected_node=selected)], pods=running_members("n1"))
-
-    assert found.node in ("n2", "n3")
 
 
 def test_the_domain_without_a_member_of_the_same_round_goes_first():
@@ -103,9 +95,9 @@ def test_then_the_domain_with_the_fewest_members():
 def test_without_a_position_there_are_no_rounds(members):
     pods = [] if members else [running_pod("db-tikv-a", "n1"), running_pod("db-tikv-b", "n2")]
 
-    assert decided(desired=make_desired(6, members=members), pods=pods).node in (
-        ("n1", "n2", "n3") if members else ("n3",)
-    )
+    found = decided(desired=make_desired(6, members=members), pods=pods, claims=[make_claim("tikv-db-tikv-0")])
+
+    assert found.node in (("n1", "n2", "n3") if members else ("n3",))
 
 
 def test_then_the_node_with_the_greatest_share_left():
@@ -121,14 +113,34 @@ def test_the_scarcer_resource_decides():
     assert decided(nodes=make_nodes(2), rooms=rooms).node == "n2"
 
 
-def test_a_node_that_reports_nothing_comes_last():
-    nodes = [make_node("n1", allocatable={}), make_node("n2")]
+def test_a_node_that_reports_neither_comes_last():
+    nodes = [make_node("n1", allocatable={"pods": Decimal(9)}), make_node("n2")]
 
-    assert decided(nodes=nodes, rooms={"n2": make_room(cpu=6)}).node == "n2"
+    assert decided(make_placing(requests={}), nodes=nodes, rooms={"n2": make_room(cpu=6)}).node == "n2"
+
+
+def test_a_promise_to_another_group_is_room_that_is_gone():
+    snapshot = make_snapshot(nodes=make_nodes(2), volumes=LOCAL_VOLUMES)
+    promised = replace(snapshot, promised={"n1": {"cpu": Decimal(2)}})
+
+    assert decide(promised, make_placing()).node == "n2"
+    assert decide(replace(snapshot, promised={"n2": {"cpu": Decimal(2)}}), make_placing()).node == "n1"
+
+
+def test_a_node_with_room_goes_before_one_that_has_room_only_by_preempting():
+    nodes = [make_node("n1", cpu=64), make_node("n2", cpu=2)]
+    lesser = PodOnNode("other", "batch", "n1", requests={"cpu": Decimal(64)}, priority=-1)
+    snapshot = replace(
+        make_snapshot(nodes=nodes, rooms={"n1": make_room(cpu=64)}, volumes=LOCAL_VOLUMES),
+        placed_pods={"n1": (lesser,)},
+    )
+
+    assert decide(snapshot, make_placing()).node == "n2"
+    assert decide(replace(snapshot, nodes=tuple(nodes[:1])), make_placing()).node == "n1"
 
 
 def test_alike_nodes_are_shared_out_by_hash():
     nodes = make_nodes(6)
-    chosen = {decided(make_placing(f"db{i}-tikv-0"), nodes=nodes).node for i in range(60)}
+    chosen = {decided(make_placing(f"db{i}-tikv-0", claim_names=()), nodes=nodes).node for i in range(60)}
 
     assert chosen == {node.name for node in nodes}

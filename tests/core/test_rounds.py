@@ -69,7 +69,8 @@ def test_each_member_sees_the_answers_before_it() -> None:
 
 
 def test_each_member_sees_what_those_before_it_ask_of_a_node() -> None:
-    snapshot = make_snapshot(desired=make_desired(2), nodes=make_nodes(2, cpu=8))
+    claims = [make_claim("tikv-db-tikv-2")]
+    snapshot = make_snapshot(desired=make_desired(2), nodes=make_nodes(2, cpu=8), claims=claims)
     first, second = planned(snapshot, *(make_placing(member(n), requests={"cpu": 6}) for n in range(2)))
     assert {first.decision.node, second.decision.node} == {"n1", "n2"}
     third = make_placing(member(2), requests={"cpu": 6})

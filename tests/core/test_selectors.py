@@ -4,7 +4,7 @@ import pytest
 from builders import label_in, make_node, make_pod, pinned_to
 
 from webhook.core.objects import LabelSelector, NodeSelector, NodeSelectorTerm, Requirement, Taint, Toleration
-from webhook.core.selectors import matches_labels, matches_node, pinned_node, tolerates
+from webhook.core.selectors import is_usable, matches_labels, matches_node, pinned_node, tolerates
 
 NAMES_N1 = Requirement("metadata.name", "In", ("n1",))
 LABELS = {"zone": "za", "cores": "16", "empty": ""}
@@ -29,13 +29,22 @@ REQUIREMENTS = [
     pytest.param("rack", "DoesNotExist", ("r1",), False, id="DoesNotExist with values is no requirement"),
     pytest.param("zone", "in", ("za",), False, id="operators are spelt exactly"),
     pytest.param("zone", "Matches", ("za",), False, id="an unknown operator matches nothing"),
+    pytest.param("rack", "NotIn", ("a b",), False, id="a value that no label can have"),
+    pytest.param("rack", "NotIn", ("r" * 64,), False, id="a value longer than labels are"),
+    pytest.param("rack", "NotIn", ("-r",), False, id="a value that begins with a hyphen"),
+    pytest.param("rack", "NotIn", ("",), True, id="an empty value is one"),
+    pytest.param("", "DoesNotExist", (), False, id="no key"),
+    pytest.param("a b", "DoesNotExist", (), False, id="a key that no label can have"),
+    pytest.param("example.com/rack", "DoesNotExist", (), True, id="a key with a prefix"),
+    pytest.param("Example.com/rack", "DoesNotExist", (), False, id="a prefix that is no domain"),
+    pytest.param("/rack", "DoesNotExist", (), False, id="an empty prefix"),
 ]
 NUMBERS = [
     pytest.param("cores", "Gt", ("8",), True, id="16 > 8"),
     pytest.param("cores", "Gt", ("16",), False, id="16 is not > 16"),
     pytest.param("cores", "Lt", ("32",), True, id="16 < 32"),
     pytest.param("cores", "Lt", ("16",), False, id="16 is not < 16"),
-    pytest.param("cores", "Gt", ("-1",), True, id="negative numbers"),
+    pytest.param("cores", "Gt", ("-1",), False, id="no label can be a negative number"),
     pytest.param("cores", "Gt", ("8", "9"), False, id="two values are no requirement"),
     pytest.param("cores", "Gt", ("1_0",), False, id="no underscores"),
     pytest.param("cores", "Gt", (" 8",), False, id="no spaces"),
@@ -84,6 +93,22 @@ def test_a_label_selector_needs_all_of_its_parts(selector, expected):
     assert matches_labels(selector, LABELS) is expected
 
 
+@pytest.mark.parametrize(
+    "selector",
+    [
+        LabelSelector({"zone": "z a"}),
+        LabelSelector({"zo ne": "za"}),
+        LabelSelector(match_expressions=(Requirement("zone", "Gt", ("1",)),)),
+        LabelSelector(match_expressions=(Requirement("zone", "Unknown"),)),
+    ],
+    ids=["value", "key", "comparison", "operator"],
+)
+def test_a_label_selector_that_the_scheduler_cannot_use_is_told_from_one_that_matches_nothing(selector):
+    assert not is_usable(selector)
+    assert not matches_labels(selector, {"zone": "z a", "zo ne": "za"})
+    assert is_usable(LabelSelector({"zone": "za"}))
+
+
 def field(operator: str, *values: str, key: str = "metadata.name") -> NodeSelector:
     return NodeSelector((NodeSelectorTerm(match_fields=(Requirement(key, operator, values),)),))
 
@@ -126,7 +151,8 @@ def test_a_node_selector_is_read_as_the_scheduler_reads_it(selector, expected):
         pytest.param(Toleration("other", "Exists"), False, id="another key"),
         pytest.param(Toleration("", "Exists"), True, id="no key and Exists tolerates everything"),
         pytest.param(Toleration("", "Exists", "", "NoExecute"), False, id="no key, but another effect"),
-        pytest.param(Toleration("", "Equal", "tikv"), False, id="no key needs Exists"),
+        pytest.param(Toleration("", "Equal", "tikv"), True, id="no key is every key"),
+        pytest.param(Toleration("", "Equal", "pd"), False, id="no key, but another value"),
         pytest.param(Toleration("dedicated", "Lt", "9"), False, id="an unknown operator tolerates nothing"),
     ],
 )

@@ -5,7 +5,6 @@ from builders import (
     ZONE,
     label_in,
     make_claim,
-    make_class,
     make_node,
     make_nodes,
     make_pod,
@@ -19,7 +18,6 @@ from webhook.core.objects import NodeSelector, NodeSelectorTerm, Requirement
 from webhook.core.storage import PersistentVolume
 from webhook.core.volumes import (
     AFFINITY_CONFLICT,
-    NO_TOPOLOGY,
     NO_VOLUME,
     NodeIndex,
     VolumeVerdict,
@@ -86,26 +84,14 @@ def test_a_claim_that_is_about_to_be_bound_restricts_but_is_no_data_yet():
 
 
 @pytest.mark.parametrize(
-    ("waits", "provisioner", "nodes"),
-    [
-        pytest.param(True, "ebs.csi.aws.com", frozenset({"n1"}), id="waits for its first consumer"),
-        pytest.param(False, "ebs.csi.aws.com", None, id="binds at once: says nothing"),
-        pytest.param(True, "kubernetes.io/no-provisioner", None, id="makes no volumes"),
-    ],
-)
-def test_an_unbound_claim_allows_the_topologies_of_its_class(waits, provisioner, nodes):
-    zonal = make_class("zonal", provisioner=provisioner, waits=waits, allowed_topologies=label_in(ZONE, "za"))
-    found = verdict(make_claim(storage_class="zonal"), classes=[zonal])
-
-    assert found.nodes == nodes
-    assert found.reasons == ({"n2": NO_TOPOLOGY, "n3": NO_TOPOLOGY} if nodes else {})
-
-
-@pytest.mark.parametrize(
     ("claim", "problem"),
     [
         pytest.param(bound("gone"), NO_VOLUME, id="its volume is gone"),
-        pytest.param(make_claim(phase="Lost"), NO_VOLUME, id="it is lost"),
+        pytest.param(
+            make_claim(phase="Lost", volume_name="gone"),
+            'persistentvolumeclaim "tikv-db-tikv-0" bound to non-existent persistentvolume "gone"',
+            id="it is lost",
+        ),
         pytest.param(
             make_claim(deleting=True), 'persistentvolumeclaim "tikv-db-tikv-0" is being deleted', id="it goes away"
         ),

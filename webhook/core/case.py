@@ -7,29 +7,44 @@ from dataclasses import dataclass
 
 from webhook.core.caps import cap, width
 from webhook.core.counting import Census, take_census
-from webhook.core.feasibility import eligible, filters_for, first_reason
+from webhook.core.feasibility import Question, eligible, filters_for, possibility, question_for
 from webhook.core.model import Decision, Outcome, Placing, Snapshot
 from webhook.core.objects import Node
-from webhook.core.volumes import NodeIndex, VolumeVerdict, volume_verdict
+from webhook.core.volumes import NodeIndex, VolumeVerdict
 from webhook.core.whereabouts import Whereabouts
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A pod to be placed, the group without it, what its claims allow, and the numbers of the rule.
+    """A pod to be placed, the group without it, what its filters know, and the numbers of the rule.
 
     `width`: the k of `caps.py`. `feasible`: the nodes that the scheduler would accept, by name; `infeasible`:
-    its reason for each other one.
+    its reason for each other one. `preempting`: what is in the way on those of the feasible ones that are possible
+    only by preempting pods of lower priority.
     """
 
-    placing: Placing
-    where: Whereabouts
+    question: Question
     census: Census
-    verdict: VolumeVerdict
     width: int
     cap: int | None
     feasible: tuple[Node, ...]
     infeasible: Mapping[str, str]
+    preempting: Mapping[str, str]
+
+    @property
+    def placing(self) -> Placing:
+        """The pod to be placed."""
+        return self.question.placing
+
+    @property
+    def where(self) -> Whereabouts:
+        """The snapshot with its look-ups."""
+        return self.question.where
+
+    @property
+    def verdict(self) -> VolumeVerdict:
+        """What the pod's volumes allow."""
+        return self.question.verdict
 
     @property
     def snapshot(self) -> Snapshot:
@@ -63,16 +78,14 @@ def case_for(snapshot: Snapshot, placing: Placing) -> Case:
     index = NodeIndex(sorted(snapshot.nodes, key=lambda node: node.name))
     where = Whereabouts.of(snapshot, index)
     census = take_census(where, placing)
-    verdict = volume_verdict(where.claims_of(placing.pod), snapshot.volumes, index)
-    filters = filters_for(placing, snapshot, verdict)
-    judged = [(node, first_reason(filters, node)) for node in index.by_name.values()]
+    question = question_for(where, placing)
+    filters = filters_for(question)
+    judged = [(node, possibility(question, filters, node)) for node in index.by_name.values()]
     domains = len(census.members.keys() | _eligible_domains(where, placing))
     group, replicas, options = snapshot.group, snapshot.desired.replicas, snapshot.desired.options
     return Case(
-        placing=placing,
-        where=where,
+        question=question,
         census=census,
-        verdict=verdict,
         width=width(
             group.member_class,
             replicas,
@@ -88,8 +101,9 @@ def case_for(snapshot: Snapshot, placing: Placing) -> Case:
             copies=options.copies,
             min_domains=options.min_domains,
         ),
-        feasible=tuple(node for node, reason in judged if reason is None),
-        infeasible={node.name: reason for node, reason in judged if reason is not None},
+        feasible=tuple(node for node, found in judged if not found.reason),
+        infeasible={node.name: found.reason for node, found in judged if found.reason},
+        preempting={node.name: found.preempts for node, found in judged if found.preempts},
     )
 
 

@@ -4,7 +4,8 @@ A member counts wherever it is or may still come to be, at most once in each dom
 
 * a visible pod at its node, else where its own spec pins it, else where the scheduler has nominated it;
 * a live entry at its domain, whether its pod is visible or not: the answer may still be on its way;
-* a desired member without a node whose bound volumes allow one domain only: it will return there.
+* a desired member without a node whose bound volumes allow one domain only: it will return there. So will one
+  without a pod to the node where its volume is being made.
 
 Not counted are the pod to be placed, its entries included; pods that have finished, as pods (their members still
 return to their data); pods that are no longer desired; failed members that are not Ready, as long as they
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 
 from webhook.core import keys
 from webhook.core.model import Group, Placing
-from webhook.core.objects import Claim, LabelSelector, Pod
+from webhook.core.objects import Claim, LabelSelector, Pod, PodAffinityTerm
 from webhook.core.records import token_of
 from webhook.core.whereabouts import Place, Whereabouts
 
@@ -76,15 +77,18 @@ def take_census(where: Whereabouts, placing: Placing) -> Census:
 
 def guard_key(pod: Pod, group: Group) -> str:
     """The topology key of the guard that the pod carries: the annotation *and* the equal term; "" if it has none."""
-    key, selector = pod.annotations.get(keys.GUARD, ""), LabelSelector(dict(group.selector))
-    equal = any(
+    key = pod.annotations.get(keys.GUARD, "")
+    return key if any(is_guard(term, key, group) for term in pod.anti_affinity) else ""
+
+
+def is_guard(term: PodAffinityTerm, key: str, group: Group) -> bool:
+    """Whether a term of one of the group's namespace is the group's guard by this topology key."""
+    return (
         term.topology_key == key
-        and term.selector == selector
+        and term.selector == LabelSelector(dict(group.selector))
         and set(term.namespaces) <= {group.namespace}
         and term.namespace_selector is None
-        for term in pod.anti_affinity
     )
-    return key if equal else ""
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
@@ -129,7 +133,7 @@ def _returning(where: Whereabouts, pods: Sequence[Pod], placing: Placing) -> Ite
     owned = _owned(where.claims.values(), absent)
     owned |= {pod.name: where.claims_of(pod) for pod in pods if pod.finished and where.is_desired(pod.name)}
     for member, claims in sorted(owned.items()):
-        if not _has_failed(where, member, claims, ready=False) and (domain := where.of_data(claims)):
+        if not _has_failed(where, member, claims, ready=False) and (domain := where.of_claims(claims)):
             yield Place(member, domain)
 
 

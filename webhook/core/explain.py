@@ -8,6 +8,7 @@ from typing import Final
 from webhook.core import keys
 from webhook.core.case import Case
 from webhook.core.model import MemberClass
+from webhook.core.objects import Node
 from webhook.core.records import grouped_reasons, largest_counts
 
 # Beyond this a list is for the log, not for a sentence.
@@ -48,6 +49,12 @@ def of_pin(case: Case, domain: str, joining: Iterable[str] = ()) -> str:
     guarded = f"; guarded too, since {_listed(names)} could join it" if names else ""
     limit = "no cap" if case.cap is None else f"at most {case.cap}"
     return f"domain {domain} holds {case.census.count(domain)} member(s), {limit}{guarded}"
+
+
+def of_room(case: Case, node: Node) -> str:
+    """How there is room on a node, "" if there simply is."""
+    in_the_way = case.preempting.get(node.name)
+    return f"; room is made by preempting pods of lower priority ({in_the_way})" if in_the_way else ""
 
 
 def of_return(case: Case, domain: str) -> str:

@@ -1,70 +1,126 @@
 """The nodes that the default scheduler would accept for a pod, with its own words for each it would not.
 
-One small filter for each thing that the scheduler looks at, in its order; the first reason stands. Not looked
-at yet: host ports, (anti-)affinity between pods, hard spread constraints, free volumes for unbound claims, room
-made by preempting.
+One small filter for each thing that the scheduler looks at (Kubernetes 1.36), in its order; the first reason stands.
+Where pods of lower priority are in the way, a node is possible too, as a second choice: the scheduler makes room by
+preempting them, also for a pinned pod.
+
+Not looked at: devices (dynamic resource allocation), disks named in the pod itself (iscsi, rbd), volumes of
+in-tree drivers by the labels of their successors, features that nodes declare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
-from webhook.core.model import NodeRoom, Placing, Snapshot
-from webhook.core.objects import Node, Pod, Taint
+from webhook.core import groups
+from webhook.core.attaching import limits_filter, use_filter, zones_filter
+from webhook.core.binding import Member, binding_filter, unbound_problem
+from webhook.core.filtering import Filter, Victims, same_everywhere
+from webhook.core.interpod import interpod_filter
+from webhook.core.model import Placing, Snapshot
+from webhook.core.objects import Claim, Node, Pod, Taint
+from webhook.core.occupancy import Occupancy, occupancy_for
+from webhook.core.ports import ports_filter
+from webhook.core.resources import resources_filter
 from webhook.core.selectors import matches_node, tolerates
-from webhook.core.volumes import VolumeVerdict, claims_by_name, claims_of_pod, volume_verdict
-
-# A filter gives the reason why the pod cannot go to the node, None if it can.
-Filter = Callable[[Node], str | None]
+from webhook.core.spreading import NodeTest, spreading_filter
+from webhook.core.volumes import NodeIndex, VolumeVerdict, volume_verdict
+from webhook.core.whereabouts import Whereabouts
 
 # NotReady nodes are kept free by a taint, which comes some seconds later than the condition.
 NOT_READY: Final = "node(s) were not ready"
 UNSCHEDULABLE: Final = "node(s) were unschedulable"
 UNTOLERATED: Final = "node(s) had untolerated taint(s)"
 NO_MATCH: Final = "node(s) didn't match Pod's node affinity/selector"
-TOO_MANY_PODS: Final = "Too many pods"
 
 CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", value="", effect="NoSchedule")
 # Taints that say how a node is, not whom it is for; so they do not make its domain ineligible.
 CONDITION_TAINTS: Final = "node.kubernetes.io/"
 REPELLING: Final = ("NoSchedule", "NoExecute")
 
-NO_ROOM: Final = NodeRoom()
-ONE_POD: Final[Mapping[str, Decimal]] = {"pods": Decimal(1)}
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What filters are made of: the pod, who is where, its claims, and what its volumes allow."""
+
+    placing: Placing
+    where: Whereabouts
+    occupancy: Occupancy
+    verdict: VolumeVerdict
+    claims: tuple[Claim, ...]
+
+    @property
+    def pod(self) -> Pod:
+        """The pod to be placed."""
+        return self.placing.pod
+
+
+@dataclass(frozen=True, slots=True)
+class Possibility:
+    """Whether a node is possible: `reason` why not, else ""; `preempts`: what is in the way, if preempting helps."""
+
+    reason: str = ""
+    preempts: str = ""
+
+
+POSSIBLE: Final = Possibility()
+
+
+def question_for(where: Whereabouts, placing: Placing) -> Question:
+    """Find out what the filters of this pod need to know."""
+    claims = _claims_to_place(where, placing.pod)
+    verdict = volume_verdict(claims, where.snapshot.volumes, where.index)
+    return Question(placing, where, occupancy_for(where, placing), verdict, claims)
 
 
 def infeasible_reason(placing: Placing, node: Node, snapshot: Snapshot) -> str | None:
-    """Why the scheduler would not accept the node for the pod, None if it would.
+    """Why the scheduler would not accept the node for the pod, not even by preempting; None if it would.
 
-    For one node; for all of them make the filters once (`filters_for`).
+    For one node; for several ask `possibility` about each.
     """
-    claims = claims_of_pod(placing.pod, claims_by_name(snapshot))
-    verdict = volume_verdict(claims, snapshot.volumes, (node,))
-    return first_reason(filters_for(placing, snapshot, verdict), node)
+    nodes = {each.name: each for each in (*snapshot.nodes, node)}
+    question = question_for(Whereabouts.of(snapshot, NodeIndex(nodes.values())), placing)
+    return possibility(question, filters_for(question), node).reason or None
 
 
-def first_reason(filters: Sequence[Filter], node: Node) -> str | None:
-    """The reason of the first filter that has one."""
-    for judge in filters:
-        reason = judge(node)
-        if reason is not None:
-            return reason
-    return None
+def possibility(question: Question, filters: Sequence[Filter], node: Node) -> Possibility:
+    """Whether the scheduler would accept the node, as the filters say that were made for this question."""
+    failed, reason = _first_failure(filters, node, ())
+    if failed is None:
+        return POSSIBLE
+    if failed.resolvable and (victims := _victims(question, node)):
+        _, still = _first_failure(filters, node, victims)
+        if not still:
+            return Possibility(preempts=reason)
+    return Possibility(reason)
 
 
-def filters_for(placing: Placing, snapshot: Snapshot, verdict: VolumeVerdict) -> tuple[Filter, ...]:
-    """The filters of one pod; `verdict` is on its own claims and the nodes that will be asked about."""
-    return (
-        _readiness,
-        _cordon(placing.pod),
-        _taints(placing.pod),
-        _node_affinity(placing.pod),
-        _topology_label(snapshot.desired.options.topology_key),
-        _resources(placing, snapshot.rooms),
-        _volumes(verdict),
+def filters_for(question: Question) -> tuple[Filter, ...]:
+    """The filters of one pod, in the scheduler's order after what holds for all nodes alike; ours are unnamed there."""
+    pod, index, claims = question.pod, question.where.index, question.claims
+    snapshot, occupancy = question.where.snapshot, question.occupancy
+    selects, tolerated = _selecting(pod, index), _tolerating(pod)
+    made = (
+        _claims_filter(question),
+        Filter("readiness", lambda node, _: None if node.ready else NOT_READY),
+        _cordon_filter(pod),
+        Filter("TaintToleration", lambda node, _: None if tolerated(node) else UNTOLERATED),
+        Filter("NodeAffinity", lambda node, _: None if selects(node) else NO_MATCH),
+        _label_filter(question.where.topology_key),
+        ports_filter(pod, occupancy),
+        resources_filter(question.placing, occupancy),
+        use_filter(pod, claims, occupancy),
+        limits_filter(claims, snapshot.volumes, occupancy),
+        Filter("VolumeBinding", lambda node, _: question.verdict.reasons.get(node.name)),
+        binding_filter(claims, snapshot.volumes, _coming(question)),
+        zones_filter(claims, snapshot.volumes),
+        spreading_filter(pod, occupancy, index, selects=selects, tolerates=tolerated),
+        interpod_filter(pod, snapshot, occupancy, index),
     )
+    return tuple(each for each in made if each is not None)
 
 
 def eligible(placing: Placing, node: Node, topology_key: str) -> bool:
@@ -79,59 +135,84 @@ def eligible(placing: Placing, node: Node, topology_key: str) -> bool:
             for taint in node.taints
             if taint.effect in REPELLING
         )
-        and _selects(placing.pod, node)
+        and _has_selected_labels(placing.pod, node)
+        and matches_node(placing.pod.node_affinity, node)
     )
 
 
-def _readiness(node: Node) -> str | None:
-    return None if node.ready else NOT_READY
+def _claims_to_place(where: Whereabouts, pod: Pod) -> tuple[Claim, ...]:
+    """The claims of a pod that is to be created, in its order: those of its ephemeral volumes are made with it."""
+    made = {claim.name: claim for claim in pod.ephemeral_claims}
+    found = (made.get(name) or where.claims.get(name) for name in pod.claim_names)
+    return tuple(claim for claim in found if claim is not None)
 
 
-def _cordon(pod: Pod) -> Filter:
+def _first_failure(filters: Sequence[Filter], node: Node, victims: Victims) -> tuple[Filter | None, str]:
+    for each in filters:
+        reason = each.judge(node, victims)
+        if reason is not None:
+            return each, reason
+    return None, ""
+
+
+def _victims(question: Question, node: Node) -> Victims:
+    """The pods of the node that the pod may preempt."""
+    if not question.pod.preempts:
+        return ()
+    priority = question.pod.priority
+    return [pod for pod in question.occupancy.on(node.name) if pod.bound and pod.priority < priority]
+
+
+def _claims_filter(question: Question) -> Filter | None:
+    """What of the pod's claims keeps it off every node."""
+    known = {claim.name for claim in question.claims}
+    missing = next((name for name in question.pod.claim_names if name not in known), "")
+    problem = (
+        (f'persistentvolumeclaim "{missing}" not found' if missing else "")
+        or question.verdict.problem
+        or unbound_problem(question.claims, question.where.snapshot.volumes)
+    )
+    return same_everywhere("VolumeBinding", problem) if problem else None
+
+
+def _cordon_filter(pod: Pod) -> Filter:
     tolerated = tolerates(pod.tolerations, CORDON)
-    return lambda node: UNSCHEDULABLE if node.unschedulable and not tolerated else None
+    return Filter("NodeUnschedulable", lambda node, _: UNSCHEDULABLE if node.unschedulable and not tolerated else None)
 
 
-def _taints(pod: Pod) -> Filter:
-    def judge(node: Node) -> str | None:
-        repelling = (taint for taint in node.taints if taint.effect in REPELLING)
-        return None if all(tolerates(pod.tolerations, taint) for taint in repelling) else UNTOLERATED
-
-    return judge
-
-
-def _node_affinity(pod: Pod) -> Filter:
-    return lambda node: None if _selects(pod, node) else NO_MATCH
-
-
-def _selects(pod: Pod, node: Node) -> bool:
-    if any(node.labels.get(key) != value for key, value in pod.node_selector.items()):
-        return False
-    return matches_node(pod.node_affinity, node)
-
-
-def _topology_label(topology_key: str) -> Filter:
+def _label_filter(topology_key: str) -> Filter:
     reason = f"node(s) had no label {topology_key}"
-    return lambda node: None if node.labels.get(topology_key) else reason
+    return Filter("topology label", lambda node, _: None if node.labels.get(topology_key) else reason)
 
 
-def _resources(placing: Placing, rooms: Mapping[str, NodeRoom]) -> Filter:
-    asked = [(name, quantity) for name, quantity in {**ONE_POD, **placing.requests}.items() if quantity > 0]
-
-    def judge(node: Node) -> str | None:
-        requested = rooms.get(node.name, NO_ROOM).requested
-        for name, quantity in asked:
-            offered = node.allocatable.get(name)
-            if offered is None:
-                # An extended resource that a node does not report is not there; anything else was not readable.
-                if "/" in name and node.allocatable:
-                    return f"Insufficient {name}"
-            elif offered - requested.get(name, Decimal(0)) < quantity:
-                return TOO_MANY_PODS if name == "pods" else f"Insufficient {name}"
-        return None
-
-    return judge
+def _tolerating(pod: Pod) -> NodeTest:
+    return lambda node: all(tolerates(pod.tolerations, taint) for taint in node.taints if taint.effect in REPELLING)
 
 
-def _volumes(verdict: VolumeVerdict) -> Filter:
-    return lambda node: verdict.reasons.get(node.name)
+def _selecting(pod: Pod, index: NodeIndex) -> NodeTest:
+    """Whether nodeSelector and required node affinity allow a node; of many terms few concern any one node."""
+    if pod.node_affinity is None:
+        return lambda node: _has_selected_labels(pod, node)
+    affinity = pod.node_affinity
+
+    @cache
+    def allowed() -> frozenset[str]:
+        return frozenset(node.name for node in index.matching((affinity,)))
+
+    return lambda node: _has_selected_labels(pod, node) and node.name in allowed()
+
+
+def _has_selected_labels(pod: Pod, node: Node) -> bool:
+    return all(node.labels.get(key) == value for key, value in pod.node_selector.items())
+
+
+def _coming(question: Question) -> list[Member]:
+    """The members that are not bound yet, with the claims for which they will take volumes."""
+    claims, index = question.where.claims, question.where.index
+    found = []
+    for pod in question.occupancy.coming:
+        node = index.by_name.get(pod.node_name)
+        named = tuple(claims[name] for name in pod.claim_names if name in claims)
+        if node is not None:
+            found.append(Member(node, named or groups.claims_of(pod.name, None, tuple(claims.values()))))
+    return found

@@ -133,7 +133,7 @@ def _settled(case: Case, decision: Decision, candidates: Sequence[Candidate], un
         guard_too=chosen.guard_too,
         passed_over={**case.infeasible, **unsafe, **taken},
         hostname=hostname if len(case.where.index.labelled(keys.HOSTNAME, hostname)) == 1 else "",
-        detail=decision.detail or explain.of_pin(case, chosen.domain, joining),
+        detail=(decision.detail or explain.of_pin(case, chosen.domain, joining)) + explain.of_room(case, chosen.node),
     )
 
 

@@ -1,11 +1,12 @@
 """Which of several safe nodes: the rule by which each difference is looked at only where all before it tie.
 
 1. a node with room before one that has room only by preempting;
-2. the node where the member's live entry is (the newest first), then where its volume is being made already;
+2. the node where the member's live entry is, the newest first;
 3. the domain with the fewest members of the same round, so that scaling in from the top keeps every prefix even;
 4. the domain with the fewest members;
-5. the node with the most room left: the smaller of the shares of its CPU and memory that stay free;
-6. rendezvous hashing of member and node: stable, and different members do not all prefer the same node.
+5. a node that was read once more after it had been chosen, if it still is as good as any by the rules above;
+6. the node with the most room left: the smaller of the shares of its CPU and memory that stay free;
+7. rendezvous hashing of member and node: stable, and different members do not all prefer the same node.
 
 No rule looks at the order in which anything was listed, so the same snapshot gives the same node everywhere.
 """
@@ -19,8 +20,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 from webhook.core.case import Case
-from webhook.core.feasibility import NO_ROOM
-from webhook.core.model import NodeRoom, Placing
+from webhook.core.model import Placing
 from webhook.core.objects import Node
 
 SHARED_RESOURCES: Final = ("cpu", "memory")
@@ -29,15 +29,11 @@ NONE: Final = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node that is possible and safe for the pod. `guard_too`: safe only with the guard besides the pin.
-
-    `preempts`: it has room only by preempting pods of lower priority.
-    """
+    """A node that is possible and safe for the pod. `guard_too`: safe only with the guard besides the pin."""
 
     node: Node
     domain: str
     guard_too: bool = False
-    preempts: bool = False
 
 
 def best(case: Case, candidates: Sequence[Candidate]) -> Candidate:
@@ -45,11 +41,12 @@ def best(case: Case, candidates: Sequence[Candidate]) -> Candidate:
     preferred = _preferred_nodes(case)
     same_round = _round_counts(case)
     rules: tuple[Callable[[Candidate], Any], ...] = (
-        lambda candidate: candidate.preempts,
+        lambda candidate: candidate.node.name in case.preempting,
         lambda candidate: preferred.get(candidate.node.name, len(preferred)),
         lambda candidate: same_round.get(candidate.domain, 0),
         lambda candidate: case.census.count(candidate.domain),
-        lambda candidate: -_free_share(candidate.node, case.snapshot.rooms, case.placing),
+        lambda candidate: candidate.node.name not in case.snapshot.confirmed,
+        lambda candidate: -_free_share(case, candidate.node),
         lambda candidate: _rendezvous(case.placing, candidate.node),
     )
     for rule in rules:
@@ -60,15 +57,15 @@ def best(case: Case, candidates: Sequence[Candidate]) -> Candidate:
 
 
 def _preferred_nodes(case: Case) -> Mapping[str, int]:
-    """Nodes where something of this very member is already, with their rank; another life of it does not count."""
+    """Nodes that were promised to this very member, with their rank; another life of it does not count."""
     claims = case.where.claims_of(case.placing.pod)
     uids = {claim.uid for claim in claims} or {""}
     own = [
         entry for entry in case.snapshot.entries if entry.member == case.placing.pod.name and entry.claim_uid in uids
     ]
     own.sort(key=lambda entry: (-entry.time, entry.token))
-    nodes = [entry.node for entry in own] + [claim.selected_node for claim in claims if not claim.volume_name]
-    return {node: rank for rank, node in enumerate(dict.fromkeys(filter(None, nodes)))}
+    nodes = dict.fromkeys(entry.node for entry in own if entry.node)
+    return {node: rank for rank, node in enumerate(nodes)}
 
 
 def _round_counts(case: Case) -> Mapping[str, int]:
@@ -80,11 +77,11 @@ def _round_counts(case: Case) -> Mapping[str, int]:
     return {domain: sum(rounds.get(name) == own for name in names) for domain, names in case.census.members.items()}
 
 
-def _free_share(node: Node, rooms: Mapping[str, NodeRoom], placing: Placing) -> Decimal:
+def _free_share(case: Case, node: Node) -> Decimal:
     """What stays free of the scarcer of CPU and memory, as a share of the node; 0 where the node does not say."""
-    requested = rooms.get(node.name, NO_ROOM).requested
+    asked, wanted = case.question.occupancy.asked_of(node.name), case.placing.requests
     shares = [
-        (offered - requested.get(name, NONE) - placing.requests.get(name, NONE)) / offered
+        (offered - asked.get(name, NONE) - wanted.get(name, NONE)) / offered
         for name in SHARED_RESOURCES
         if (offered := node.allocatable.get(name, NONE)) > 0
     ]

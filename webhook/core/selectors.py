@@ -1,13 +1,14 @@
 """Label and node selectors, tolerations and pins, as the scheduler evaluates them.
 
-A requirement that the API server would refuse (an unknown operator, In without values, Gt of a word) never
-matches: read so, a selector promises less, never more.
+A requirement that the scheduler cannot use (an unknown operator, In without values, Gt of a word, a value that
+no label can have) never matches, whatever it forbids. The API server does not refuse all of these.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
 from webhook.core.objects import (
@@ -26,15 +27,27 @@ NAME_FIELD: Final = "metadata.name"
 
 # Labels are compared by Gt and Lt as 64-bit integers; Python's int() would also take "1_000" and " 1".
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_NAME: Final = re.compile(r"(?=.{1,63}\Z)[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
+_PREFIX: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 
 
 def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
     """Whether a label selector selects these labels: an empty one selects all, None (no selector) none."""
     if selector is None:
         return False
-    return all(labels.get(key) == value for key, value in selector.match_labels.items()) and all(
+    return (
+        all(labels.get(key) == value for key, value in selector.match_labels.items())
+        and all(_matches(requirement, labels) for requirement in selector.match_expressions)
+        # Last, because it is rarely asked for then: of many pods few are selected.
+        and is_usable(selector)
+    )
+
+
+def is_usable(selector: LabelSelector) -> bool:
+    """Whether the scheduler can use a label selector; with one that it cannot, it does not place the pod at all."""
+    return all(_is_key(key) and _is_value(value) for key, value in selector.match_labels.items()) and all(
         # Gt and Lt are for nodes only.
-        requirement.operator not in ("Gt", "Lt") and _matches(requirement, labels)
+        requirement.operator not in ("Gt", "Lt") and _is_usable(requirement)
         for requirement in selector.match_expressions
     )
 
@@ -78,7 +91,7 @@ def _matches_term(term: NodeSelectorTerm, node: Node) -> bool:
     if _is_empty(term):
         return False
     return all(_matches_field(requirement, node) for requirement in term.match_fields) and all(
-        _matches(requirement, node.labels) for requirement in term.match_expressions
+        _matches(requirement, node.labels) and _is_usable(requirement) for requirement in term.match_expressions
     )
 
 
@@ -90,21 +103,48 @@ def _matches_field(requirement: Requirement, node: Node) -> bool:
     return requirement.operator == "NotIn" and requirement.values[0] != node.name
 
 
+@lru_cache(maxsize=8192)
+def _is_usable(requirement: Requirement) -> bool:
+    """What apimachinery's labels.NewRequirement accepts."""
+    values, operator = requirement.values, requirement.operator
+    if not _is_key(requirement.key) or not all(map(_is_value, values)):
+        return False
+    match operator:
+        case "In" | "NotIn":
+            return bool(values)
+        case "Exists" | "DoesNotExist":
+            return not values
+        case "Gt" | "Lt":
+            return len(values) == 1 and _integer(values[0]) is not None
+        case _:
+            return False
+
+
+@lru_cache(maxsize=8192)
+def _is_value(value: str) -> bool:
+    return value == "" or bool(_NAME.fullmatch(value))
+
+
+@lru_cache(maxsize=8192)
+def _is_key(key: str) -> bool:
+    prefix, slash, name = key.rpartition("/")
+    return bool(_NAME.fullmatch(name)) and (not slash or bool(_PREFIX.fullmatch(prefix)))
+
+
 def _matches(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """What the requirement says, were it usable."""
     key, values = requirement.key, requirement.values
     match requirement.operator:
         case "In":
             return labels.get(key) in values
         case "NotIn":
-            return bool(values) and labels.get(key) not in values
+            return labels.get(key) not in values
         case "Exists":
-            return not values and key in labels
+            return key in labels
         case "DoesNotExist":
-            return not values and key not in labels
-        case "Gt" | "Lt":
-            return len(values) == 1 and _compares(labels.get(key, ""), requirement.operator, values[0])
+            return key not in labels
         case _:
-            return False
+            return len(values) == 1 and _compares(labels.get(key, ""), requirement.operator, values[0])
 
 
 def _compares(label: str, operator: str, value: str) -> bool:
@@ -123,10 +163,7 @@ def _integer(text: str) -> int | None:
 
 
 def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect not in ("", taint.effect):
+    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
         return False
-    if toleration.key == "":
-        return toleration.operator == "Exists"
-    if toleration.key != taint.key:
-        return False
+    # Lt and Gt are behind a feature gate that is off.
     return toleration.operator == "Exists" or (toleration.operator in ("Equal", "") and toleration.value == taint.value)

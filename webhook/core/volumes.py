@@ -1,8 +1,8 @@
-"""The nodes that a pod's claims allow, and the one domain to which data ties a member.
+"""The nodes that a pod's volumes allow, and the one domain to which data ties a member.
 
-A bound claim allows what its PersistentVolume's node affinity allows, by any key and operator. An unbound one
-of a class that waits for its first consumer allows the class's allowedTopologies. An unbound claim of a class
-that binds at once says nothing yet.
+A bound claim allows what its PersistentVolume's node affinity allows, by any key and operator. Its matchFields are
+kept to as well, though the scheduler does not look at them: they say where the data is. What claims without a
+volume allow is in `binding.py`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,6 @@ from webhook.core.storage import Volumes
 # The scheduler's own words.
 AFFINITY_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"
 NO_VOLUME: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
-NO_TOPOLOGY: Final = "node(s) didn't find available persistent volumes to bind"
-
-# Its class makes no volumes, so its allowedTopologies are not looked at.
-NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ class NodeIndex:
             yield from self.by_name.values()
             return
         seen: set[str] = set()
-        for term in selectors[0].terms:
+        for term in dict.fromkeys(selectors[0].terms):
             for node in self._narrowed(term):
                 if node.name not in seen and all(matches_node(selector, node) for selector in selectors):
                     seen.add(node.name)
@@ -63,6 +59,9 @@ class NodeIndex:
 
     def _narrowed(self, term: NodeSelectorTerm) -> Iterable[Node]:
         """Nodes among which are all that match the term."""
+        for requirement in term.match_fields:
+            if requirement.operator == "In":
+                return [self.by_name[name] for name in set(requirement.values) if name in self.by_name]
         for requirement in term.match_expressions:
             if requirement.operator == "In":
                 return [node for value in set(requirement.values) for node in self.labelled(requirement.key, value)]
@@ -88,18 +87,11 @@ def volume_verdict(pod_claims: Sequence[Claim], volumes: Volumes, nodes: Iterabl
     if problem:
         reasons = dict.fromkeys(index.by_name, problem)
         return VolumeVerdict(bound, frozenset(), reasons, problem, data)
-    restrictions = [
-        *((selector, AFFINITY_CONFLICT) for selector in _volume_affinities(pod_claims, volumes)),
-        *((selector, NO_TOPOLOGY) for selector in _topologies(pod_claims, volumes)),
-    ]
-    if not restrictions:
+    affinities = _volume_affinities(pod_claims, volumes)
+    if not affinities:
         return VolumeVerdict(bound)
-    allowed = frozenset(node.name for node in index.matching([selector for selector, _ in restrictions]))
-    reasons = {
-        name: next(reason for selector, reason in restrictions if not matches_node(selector, node))
-        for name, node in index.by_name.items()
-        if name not in allowed
-    }
+    allowed = frozenset(node.name for node in index.matching(affinities))
+    reasons = {name: AFFINITY_CONFLICT for name in index.by_name if name not in allowed}
     return VolumeVerdict(bound, allowed, reasons, "", data)
 
 
@@ -109,7 +101,7 @@ def claims_by_name(snapshot: Snapshot) -> Mapping[str, Claim]:
 
 
 def claims_of_pod(pod: Pod, claims: Mapping[str, Claim]) -> tuple[Claim, ...]:
-    """The pod's claims that exist. The claim of a generic ephemeral volume never does when its pod is created."""
+    """The pod's claims that exist."""
     return tuple(claims[name] for name in pod.claim_names if name in claims)
 
 
@@ -139,9 +131,11 @@ def sole_domain(affinities: Sequence[NodeSelector], index: NodeIndex, topology_k
 
 def _problem(claim: Claim, volumes: Volumes) -> str:
     """Why a pod with this claim cannot be scheduled anywhere, in the scheduler's words, "" if it can."""
+    if claim.phase == "Lost":
+        return f'persistentvolumeclaim "{claim.name}" bound to non-existent persistentvolume "{claim.volume_name}"'
     if claim.deleting:
         return f'persistentvolumeclaim "{claim.name}" is being deleted'
-    if claim.phase == "Lost" or (claim.volume_name and claim.volume_name not in volumes.persistent_volumes):
+    if claim.volume_name and claim.volume_name not in volumes.persistent_volumes:
         return NO_VOLUME
     return ""
 
@@ -150,15 +144,6 @@ def _volume_affinities(claims: Iterable[Claim], volumes: Volumes) -> tuple[NodeS
     """Those of the volumes that the claims name; one that is only about to be bound restricts just the same."""
     found = (volumes.persistent_volumes.get(claim.volume_name) for claim in claims)
     return tuple(volume.node_affinity for volume in found if volume and volume.node_affinity)
-
-
-def _topologies(claims: Iterable[Claim], volumes: Volumes) -> Iterator[NodeSelector]:
-    for claim in claims:
-        storage_class = volumes.storage_classes.get(claim.storage_class)
-        if claim.volume_name or storage_class is None or not storage_class.waits:
-            continue
-        if storage_class.allowed_topologies and storage_class.provisioner != NO_PROVISIONER:
-            yield storage_class.allowed_topologies
 
 
 def _named_domains(affinity: NodeSelector, topology_key: str) -> set[str]:

@@ -72,6 +72,16 @@ class Whereabouts:
         """The one domain that the bound volumes of the claims allow, else ""."""
         return sole_domain(data_affinities(claims, self.snapshot.volumes), self.index, self.topology_key)
 
+    def of_claims(self, claims: Iterable[Claim]) -> str:
+        """The one domain that a member without a pod will come back to, else "": where its data is, or is being made.
+
+        The scheduler keeps to the node that it has chosen for a claim.
+        """
+        claims = tuple(claims)
+        chosen = (self.index.by_name.get(claim.selected_node) for claim in claims if not claim.volume_name)
+        domains = {node.labels.get(self.topology_key, "") for node in chosen if node is not None}
+        return self.of_data(claims) or (domains.pop() if len(domains) == 1 else "")
+
     def settled_node(self, pod: Pod) -> str:
         """The node that the pod is bound or pinned to, else where the scheduler is about to bind it, else "".
 

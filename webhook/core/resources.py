@@ -1,0 +1,31 @@
+"""Room: what a pod asks of a node against what is left there (the scheduler's NodeResourcesFit)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final
+
+from webhook.core.filtering import Filter, Victims
+from webhook.core.model import Placing
+from webhook.core.objects import Node
+from webhook.core.occupancy import NOTHING, Occupancy
+
+TOO_MANY_PODS: Final = "Too many pods"
+ONE_POD: Final[Mapping[str, Decimal]] = {"pods": Decimal(1)}
+
+
+def resources_filter(placing: Placing, occupancy: Occupancy) -> Filter:
+    """The filter for what the pod asks; a resource that a node does not report is not there."""
+    wanted = [(name, amount) for name, amount in {**placing.requests, **ONE_POD}.items() if amount > 0]
+    wanted.sort(key=lambda each: (each[0] != "pods", each[0]))
+
+    def judge(node: Node, victims: Victims) -> str | None:
+        asked = occupancy.asked_of(node.name)
+        for name, amount in wanted:
+            spared = sum((victim.requests.get(name, NOTHING) for victim in victims), NOTHING)
+            if node.allocatable.get(name, NOTHING) - asked.get(name, NOTHING) + spared < amount:
+                return TOO_MANY_PODS if name == "pods" else f"Insufficient {name}"
+        return None
+
+    return Filter("NodeResourcesFit", judge, resolvable=True)

@@ -1,0 +1,91 @@
+"""Topology spread constraints that forbid (the scheduler's PodTopologySpread)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from webhook.core.filtering import Filter, Victims, same_everywhere
+from webhook.core.objects import LabelSelector, Node, Pod, PodOnNode, SpreadConstraint
+from webhook.core.occupancy import Occupancy
+from webhook.core.selectors import is_usable, matches_labels
+from webhook.core.volumes import NodeIndex
+
+SKEWED: Final = "node(s) didn't match pod topology spread constraints"
+NO_LABEL: Final = "node(s) didn't match pod topology spread constraints (missing required label)"
+UNUSABLE: Final = "a topology spread constraint cannot be used: its label selector is not valid"
+
+NodeTest = Callable[[Node], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """A constraint with what it counts: the pods that it selects, by domain, on the nodes that are part of it."""
+
+    constraint: SpreadConstraint
+    counts: Mapping[str, int]
+    least: int
+    own: int
+    counted: frozenset[str]
+
+
+def spreading_filter(
+    pod: Pod, occupancy: Occupancy, index: NodeIndex, *, selects: NodeTest, tolerates: NodeTest
+) -> Filter | None:
+    """The filter for a pod with constraints; None for any other.
+
+    `selects`, `tolerates`: whether the pod could use a node by its node affinity, and for all its taints.
+    """
+    if not pod.spread:
+        return None
+    if any(each.selector is not None and not is_usable(each.selector) for each in pod.spread):
+        return same_everywhere("PodTopologySpread", UNUSABLE)
+    # A node that lacks one of the keys counts for none of the constraints.
+    nodes = [node for node in index.by_name.values() if all(each.topology_key in node.labels for each in pod.spread)]
+    spreads = [_counted(each, pod, nodes, occupancy, selects, tolerates) for each in pod.spread]
+
+    def judge(node: Node, victims: Victims) -> str | None:
+        for spread in spreads:
+            value = node.labels.get(spread.constraint.topology_key)
+            if value is None:
+                return NO_LABEL
+            if _skew(spread, pod, node, value, victims) > spread.constraint.max_skew:
+                return SKEWED
+        return None
+
+    return Filter("PodTopologySpread", judge, resolvable=True)
+
+
+def _counted(
+    constraint: SpreadConstraint,
+    pod: Pod,
+    nodes: Sequence[Node],
+    occupancy: Occupancy,
+    selects: NodeTest,
+    tolerates: NodeTest,
+) -> _Spread:
+    counts: dict[str, int] = {}
+    counted = []
+    for node in nodes:
+        if (not constraint.honors_affinity or selects(node)) and (not constraint.honors_taints or tolerates(node)):
+            value = node.labels[constraint.topology_key]
+            found = sum(_counts(constraint, pod, other) for other in occupancy.on(node.name))
+            counts[value] = counts.get(value, 0) + found
+            counted.append(node.name)
+    least = min(counts.values()) if counts and len(counts) >= constraint.min_domains else 0
+    own = int(matches_labels(constraint.selector, pod.labels))
+    return _Spread(constraint, counts, least, own, frozenset(counted))
+
+
+def _counts(constraint: SpreadConstraint, pod: Pod, other: PodOnNode) -> bool:
+    """Whether the constraint counts the pod: the scheduler counts nobody for a selector that selects everybody."""
+    if other.deleting or other.namespace != pod.namespace or constraint.selector == LabelSelector():
+        return False
+    return matches_labels(constraint.selector, other.labels)
+
+
+def _skew(spread: _Spread, pod: Pod, node: Node, value: str, victims: Victims) -> int:
+    gone = sum(_counts(spread.constraint, pod, victim) for victim in victims) if node.name in spread.counted else 0
+    found = spread.counts.get(value, 0) - gone
+    return found + spread.own - min(spread.least, found if gone else spread.least)
