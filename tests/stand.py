@@ -1,5 +1,5 @@
 """An `Admission` over the embedded cluster as the server has it, on a clock of its own, with calls that a test
-may watch, fail or precede by something else; and the manifests of what lives on such a cluster."""
+may watch, fail, or precede by something else."""
 
 from __future__ import annotations
 
@@ -195,6 +195,9 @@ class WatchedDoor:
 
     def list(self, resource: Resource, **parameters: Any) -> Any:
         return self._call("list", resource, "", partial(self.cluster.list, resource, **parameters))
+
+    def scan(self, resource: Resource, visit: Callable[[Manifest], object], **parameters: Any) -> Any:
+        return self._call("list", resource, "", partial(self.cluster.scan, resource, visit, **parameters))
 
     def get(self, resource: Resource, name: str, **parameters: Any) -> Any:
         return self._call("get", resource, name, partial(self.cluster.get, resource, name, **parameters))
