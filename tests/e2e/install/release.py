@@ -26,6 +26,7 @@ class Release:
         self.api = api
         self.helm = helm
         self.name = name
+        self.service = name
         self.namespace = namespace
         self.kubelet = Kubelet(plane, namespace, directory)
         self.port, self.probe_port = free_port(), free_port()
@@ -43,7 +44,7 @@ class Release:
     @property
     def cluster_name(self) -> str:
         """The name of the objects without a namespace."""
-        return f"{self.name}.{self.namespace}"
+        return f"{self.service}.{self.namespace}"
 
     def start(self) -> None:
         """Run the pods that will come, and open the addresses of the Service."""
@@ -77,7 +78,7 @@ class Release:
     def swap_service(self) -> None:
         """Make the Service an ExternalName of this machine; nothing else of the chart is touched."""
         spec = {"type": "ExternalName", "externalName": "localhost", "clusterIP": None, "clusterIPs": None}
-        self.api.patch("Service", self.name, {"spec": spec}, self.namespace)
+        self.api.patch("Service", self.service, {"spec": spec}, self.namespace)
 
     def configuration(self) -> Object | None:
         """The MutatingWebhookConfiguration."""
