@@ -140,7 +140,10 @@ class ClaimListing:
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """What was read after the claims: the group's visible pods, what its owners want, and the rest of a `Snapshot`."""
+    """What was read after the claims: the group's visible pods, what its owners want, and the rest of a `Snapshot`.
+
+    `proposed`: nodes and who is on them were not read in this round, so a node that is chosen must be confirmed.
+    """
 
     pods: tuple[Pod, ...]
     desired: Desired
@@ -150,6 +153,16 @@ class GroupState:
     placed_pods: Mapping[str, tuple[PodOnNode, ...]] = field(default_factory=dict)
     promised: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    proposed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FreshNode:
+    """A node as it was read directly, and the pods that are bound there; `node` None: it is gone."""
+
+    name: str
+    node: Node | None
+    pods: tuple[PodOnNode, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +174,8 @@ class Snapshot:
 
     `placed_pods`: every pod that takes a place on a node, those that are in `rooms`; empty where they were not
     read. `promised`: what answers of other groups that are in flight will ask of a node. `namespaces`: the labels
-    of each by name; what is not there is not known.
+    of each by name; what is not there is not known. `confirmed`: the nodes that were read directly in this round
+    after they had been chosen.
     """
 
     group: Group
@@ -176,6 +190,7 @@ class Snapshot:
     placed_pods: Mapping[str, tuple[PodOnNode, ...]] = field(default_factory=dict)
     promised: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    confirmed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

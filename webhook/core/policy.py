@@ -50,11 +50,11 @@ def decide_by_options(snapshot: Snapshot, placing: Placing, other_schedulers: Co
         return Decision(Outcome.UNTOUCHED, Cause.SKIP_OPTION, topology_key=key, problems=problems)
     decision = decide(snapshot, placing)
     if placing.pod.scheduler_name in other_schedulers:
-        return _without_pin(decision, Cause.OTHER_SCHEDULER, snapshot, placing)
+        return without_pin(decision, Cause.OTHER_SCHEDULER, snapshot, placing)
     if options.placement is Placement.GUARD:
-        return _without_pin(decision, Cause.GUARD_OPTION, snapshot, placing)
+        return without_pin(decision, Cause.GUARD_OPTION, snapshot, placing)
     if decision.outcome in _PINNED and (obstacle := _obstacle(decision, placing)):
-        return _without_pin(decision, Cause.REQUESTER_FIELDS, snapshot, placing, obstacle)
+        return without_pin(decision, Cause.REQUESTER_FIELDS, snapshot, placing, obstacle)
     return decision
 
 
@@ -79,7 +79,7 @@ def _obstacle(decision: Decision, placing: Placing) -> str:
     return ""
 
 
-def _without_pin(decision: Decision, cause: Cause, snapshot: Snapshot, placing: Placing, detail: str = "") -> Decision:
+def without_pin(decision: Decision, cause: Cause, snapshot: Snapshot, placing: Placing, detail: str = "") -> Decision:
     """The decision for a pod that must not be pinned.
 
     One whose data lies where other members are must not get the guard either: it would never start again. Its
