@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from webhook.cluster.door import CLAIMS, STATEFUL_SETS, TIDB_CLUSTERS, TIKV_GROUPS, Manifest, Resource
+from webhook.cluster.door import CLAIMS, STATEFUL_SETS, STORAGE_CLASSES, TIDB_CLUSTERS, TIKV_GROUPS, Manifest, Resource
 from webhook.core import keys
 
 SPACE = "shop"
@@ -102,6 +102,11 @@ def a_claim(name: str, labels: Mapping[str, str] | None = None, *, volume: str =
 def claims(count: int = 3, component: str = "tikv", cluster: str = "db") -> list[Manifest]:
     names = [f"{component}-{cluster}-{component}-{ordinal}" for ordinal in range(count)]
     return [a_claim(name, labels_v1(component, cluster)) for name in names]
+
+
+def a_class(name: str = "local") -> Manifest:
+    """A class whose volumes are made where the first pod that uses them goes."""
+    return an_object(STORAGE_CLASSES, name, provisioner="disk.example.com", volumeBindingMode="WaitForFirstConsumer")
 
 
 def a_volume(name: str, *node_names: str) -> Manifest:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import jsonpatch
-from cluster_objects import REQUIRED, SPACE
+from cluster_objects import REQUIRED, SPACE, a_class
 
 from webhook.admission import Admission, Collaborators
 from webhook.cluster.door import CLAIMS, PODS, Manifest, Resource
@@ -298,13 +298,14 @@ class Replica:
 
 
 class Stand(Replica):
-    """A cluster and one webhook process on it; `another` starts one more."""
+    """A cluster, with the class of its claims, and one webhook process on it; `another` starts one more."""
 
     def __init__(self, *objects: Manifest, serve: Iterable[Resource] = CUSTOM, **parts: Any) -> None:
         clock = Clock()
         self._tokens = (f"token{number:06d}" for number in itertools.count())
         self._parts = parts
-        cluster = MemoryCluster(json.loads(json.dumps(objects)), clock=clock.server, serve=serve)
+        there = json.loads(json.dumps([a_class(), *objects]))
+        cluster = MemoryCluster(there, clock=clock.server, serve=serve)
         super().__init__(cluster, clock, tokens=self._tokens, **parts)
 
     def another(self, clock: Clock | None = None) -> Replica:

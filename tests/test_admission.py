@@ -27,7 +27,7 @@ from cluster_objects import (
 from stand import Stand, a_review, answered, is_free
 
 from webhook.admission import Admission, Collaborators
-from webhook.cluster.door import STATEFUL_SETS, Manifest
+from webhook.cluster.door import CLAIMS, STATEFUL_SETS, Manifest
 from webhook.cluster.quantities import requests_of
 from webhook.core import keys
 from webhook.core.affinity import PatchError
@@ -287,7 +287,7 @@ def test_a_set_that_grows_from_one_is_kept_apart_from_then_on() -> None:
     stand.admit(a_pod())
     stand.bind("db-tikv-0", "n1")
     stand.patch(STATEFUL_SETS, "db-tikv", {"spec": {"replicas": 3}})
-    stand.cluster.ensure_claims(a_pod("db-tikv-1"), labels_v1(), namespace=SPACE)
+    stand.cluster.create(CLAIMS, a_claim("tikv-db-tikv-1"), namespace=SPACE, timeout=1)
     assert stand.admit(a_pod("db-tikv-1")).node in ("n2", "n3")
 
 
