@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from webhook.core import keys
+from webhook.core.feasibility import filters_for, possibility, question_for
 from webhook.core.model import Desired, Entry, Family, Group, MemberClass, NodeRoom, Options, Placing, Snapshot
 from webhook.core.objects import (
     Claim,
@@ -21,9 +22,12 @@ from webhook.core.objects import (
     NodeSelectorTerm,
     Pod,
     PodAffinityTerm,
+    PodOnNode,
     Requirement,
 )
 from webhook.core.storage import PersistentVolume, StorageClass, Volumes
+from webhook.core.volumes import NodeIndex
+from webhook.core.whereabouts import Whereabouts
 
 NAMESPACE = "t1"
 CLUSTER = "db"
@@ -254,3 +258,22 @@ def running_members(*nodes: str, first: int = 1, group: Group | None = None) -> 
 def bound_claim(volume: str, ordinal: int = 0) -> Claim:
     """The data claim of db-tikv-`ordinal`, bound to the volume of this name."""
     return make_claim(f"tikv-{member(ordinal)}", volume_name=volume)
+
+
+def pod_on(node: str, name: str = "", **changes: Any) -> PodOnNode:
+    """A bound pod of another application, label app=web, in the group's namespace; it asks for nothing."""
+    pod = PodOnNode(NAMESPACE, name or f"web-{node}", node, {"app": "web"})
+    return replace(pod, **changes)
+
+
+def by_node(*pods: PodOnNode) -> dict[str, tuple[PodOnNode, ...]]:
+    """The pods as a snapshot lists them."""
+    return {pod.node_name: tuple(other for other in pods if other.node_name == pod.node_name) for pod in pods}
+
+
+def reasons_for(snapshot: Snapshot, placing: Placing) -> dict[str, str]:
+    """Why each node is not possible; those that are are left out."""
+    question = question_for(Whereabouts.of(snapshot, NodeIndex(snapshot.nodes)), placing)
+    filters = filters_for(question)
+    found = {node.name: possibility(question, filters, node).reason for node in snapshot.nodes}
+    return {name: reason for name, reason in found.items() if reason}
