@@ -48,6 +48,11 @@ RESOURCES: dict[str, tuple[str, str, bool]] = {
         False,
     ),
     "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),
+    **{
+        kind: ("/apis/core.pingcap.com/v1alpha1", kind.lower() + "s", True)
+        for kind in ("Cluster", "PDGroup", "PD", "TiKVGroup", "TiKV")
+    },
+    "TidbCluster": ("/apis/pingcap.com/v1alpha1", "tidbclusters", True),
     "apps.pingcap.com/StatefulSet": ("/apis/apps.pingcap.com/v1", "statefulsets", True),
 }
 

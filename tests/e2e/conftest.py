@@ -116,8 +116,9 @@ def fresh_namespace(api: Api, words: str, labels: Mapping[str, str] | None = Non
     api.wait_for("ServiceAccount", bool, name, fields="metadata.name=default")
     yield name
     api.delete("Namespace", name, missing_ok=True)
-    # The namespace controller begins only after 5 s, and grants the pods their grace.
-    for kind in ("Pod", "PersistentVolumeClaim"):
+    # The namespace controller begins only after 5 s, and grants the pods their grace. The sets go first: their
+    # controller would replace the pods.
+    for kind in ("StatefulSet", "Pod", "PersistentVolumeClaim"):
         api.delete_all(kind, name, gracePeriodSeconds=0)
     for kind in ("Pod", "PersistentVolumeClaim"):
         api.wait_for(kind, lambda found: not found, name)
@@ -166,6 +167,14 @@ def place(api: Api, create: Create, webhook: Webhook, request: pytest.FixtureReq
         yield Place(api, name, create)
 
 
+@pytest.fixture
+def second_place(api: Api, create: Create, webhook: Webhook, request: pytest.FixtureRequest) -> Iterator[Place]:
+    """One more of these."""
+    with fresh_namespace(api, request.node.name, {SWITCH: "undisturbed"}) as name:
+        wait_until_called(api, name)
+        yield Place(api, name, create)
+
+
 @contextmanager
 def registered(
     api: Api, create: Create, webhook: Webhook, words: str, *, failure_policy: str = "Fail", **fields: object
@@ -185,6 +194,14 @@ def registered(
 def advanced_sets(control_plane: ControlPlane) -> None:
     """The kind of the advanced StatefulSet, without its controller."""
     definition = objects.custom_resource_definition(objects.ADVANCED_GROUP, "v1", "StatefulSet", "statefulsets")
+    with Api(control_plane.url, control_plane.token, control_plane.files.ca) as api:
+        define(api, definition)
+
+
+@pytest.fixture(scope="session")
+def tidb_cluster_kind(control_plane: ControlPlane) -> None:
+    """The kind TidbCluster, without its controller."""
+    definition = objects.custom_resource_definition("pingcap.com", "v1alpha1", "TidbCluster", "tidbclusters")
     with Api(control_plane.url, control_plane.token, control_plane.files.ca) as api:
         define(api, definition)
 

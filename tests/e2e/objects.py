@@ -305,3 +305,9 @@ def member_pod(stateful_set: Object, ordinal: int, uid: str = "", **spec: Any) -
             **spec,
         },
     }
+
+
+def tidb_cluster(namespace: str, name: str, annotations: Mapping[str, str] | None = None) -> Object:
+    """A TidbCluster of which only the annotations matter here."""
+    metadata = {"name": name, "namespace": namespace, "annotations": dict(annotations or {})}
+    return {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster", "metadata": metadata, "spec": {}}

@@ -95,10 +95,16 @@ class Place:
             self.api.delete_all(kind, self.namespace, labels=labels_of(cluster, component), gracePeriodSeconds=0)
         self.renew_volumes()
 
-    def renew_volumes(self) -> None:
+    def renew_volumes_released(self) -> None:
+        """The same for those only whose claims are gone already."""
+        self.renew_volumes(lambda volume: volume["status"]["phase"] == "Released")
+
+    def renew_volumes(self, which: Callable[[Object], bool] = bool) -> None:
         """Replace the local volumes that claims of this namespace have used, each by a fresh one on its node."""
         for volume in self.api.list("PersistentVolume"):
             if volume["spec"].get("claimRef", {}).get("namespace") != self.namespace or gone(volume):
+                continue
+            if not which(volume):
                 continue
             self.api.delete("PersistentVolume", volume["metadata"]["name"], missing_ok=True)
             terms = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
