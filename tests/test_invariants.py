@@ -42,7 +42,7 @@ from webhook.core import keys
 from webhook.errors import Forbidden, Invalid, NotFound, OutOfTime, TooManyRequests, UnknownOutcome
 
 PVC = "persistentvolumeclaims"
-FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
 TOLERATION = {"key": "dedicated", "operator": "Exists"}
 
@@ -574,6 +574,21 @@ def test_independent_one_groups_stall_delays_neither_another_group_nor_a_pod_of_
         assert not any(call.done() for call in calls)
         released.set()
         assert [call.result(20).outcome for call in calls] == ["pinned"] * 3
+
+
+def test_independent_a_stalled_groups_dry_runs_are_bounded_like_its_creates() -> None:
+    stand = Stand(*a_v1_world(), most_waiting=2)
+    released, entered = threading.Event(), threading.Semaphore(0)
+    stand.door.before["get statefulsets db-tikv"] = lambda: (entered.release(), released.wait(20))
+    with ThreadPoolExecutor(2) as callers:
+        calls = [callers.submit(stand.review, a_pod(), dryRun=True) for _ in range(2)]
+        assert all(entered.acquire(timeout=20) for _ in calls)
+        assert stand.review(a_pod(), dryRun=True).cause == "Busy"
+        assert stand.review(a_pod()).cause == "Busy"
+        released.set()
+        assert [call.result(20).outcome for call in calls] == ["pinned"] * 2
+    assert stand.review(a_pod(), dryRun=True).outcome == "pinned"
+    assert stand.lines.groups() == frozenset()
 
 
 def test_independent_a_pod_of_no_group_asks_nobody() -> None:
