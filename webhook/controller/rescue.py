@@ -1,0 +1,183 @@
+"""Which waiting pods are ours to free, and whether freeing one would help; pure.
+
+A pod of ours that has never run may be deleted, so that its owner creates it anew and it is decided anew. That is
+done only to pods that we hold where they are (by a pin, by the guard), only where somebody creates them again, and
+only when the rule that the webhook decides by has something better for them *now*. Everything else is left alone,
+and each refusal has its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from webhook.core import keys, options
+from webhook.core.feasibility import infeasible_reason
+from webhook.core.model import Cause, Decision, Group, Outcome, Placing, Snapshot
+from webhook.core.objects import Pod
+from webhook.core.policy import nothing_to_decide, untouched_cause
+from webhook.core.records import DecisionRecord, record_from
+from webhook.core.repeated import own_placement
+from webhook.core.volumes import claims_by_name, claims_of_pod
+
+NODE_IS_GONE: Final = "the node is gone"
+PENDING: Final = ("", "Pending")
+
+_PINNING: Final = frozenset({Outcome.PINNED, Outcome.RETURNED})
+# Guards that another life would get again, or that wait for something that only people can mend.
+_GUARDED_ON_PURPOSE: Final = {
+    Cause.NO_LOCK_CLAIM.value: "it is guarded for want of a claim",
+    Cause.GUARD_OPTION.value: "the option placement is Guard",
+    Cause.OTHER_SCHEDULER.value: "another scheduler places it",
+}
+# Decisions that say nothing of the pod: what they rest on could not be read.
+_TROUBLE: Final = frozenset(
+    {
+        Cause.API_TROUBLE,
+        Cause.API_FORBIDDEN,
+        Cause.BUDGET_USED_UP,
+        Cause.BUSY,
+        Cause.NEWER_FORMAT,
+        Cause.INTERNAL,
+    }
+)
+
+
+class Kind(StrEnum):
+    """How we hold a waiting pod."""
+
+    PINNED = "pinned"
+    GUARDED = "guarded"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A pod of ours that waits, and how we hold it; `node` is the one that it is pinned to, "" for a guarded one."""
+
+    pod: Pod
+    group: Group
+    kind: Kind
+    node: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """A pod that is not to be freed, whatever else might be there for it."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What was found for a held pod as if it were created now.
+
+    `problem`: why it cannot run where it is pinned, "" if it can. `wanted`: its owner would create it again.
+    `settling`: the scheduler has chosen a node for one of its claims, and waits for the volume.
+    """
+
+    decision: Decision
+    problem: str = ""
+    wanted: bool = True
+    settling: bool = False
+
+
+class Verdict(StrEnum):
+    """What is to be done for a held pod."""
+
+    LEAVE = "leave"
+    STUCK = "stuck"
+    FREE = "free"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The verdict, and why. FREE only says that it helps now, not that it has been so for long enough."""
+
+    verdict: Verdict
+    why: str
+
+
+def held_by_us(
+    pod: Pod, group: Group, *, gated: bool = False, other_schedulers: Collection[str] = ()
+) -> Held | LeftAlone:
+    """How we hold this member, or why it is left alone. `gated`: it has scheduling gates."""
+    if why := _not_waiting(pod, gated=gated):
+        return LeftAlone(why)
+    if pod.owner is None:
+        return LeftAlone("it has no controller, so nobody would create it again")
+    own = options.resolve(group.component, pod=pod.annotations, group_objects=(), cluster={})
+    if (cause := untouched_cause(pod, own)) is not None:
+        return LeftAlone(f"{cause.value}: it is not ours to place")
+    if pod.scheduler_name in other_schedulers:
+        return LeftAlone(_GUARDED_ON_PURPOSE[Cause.OTHER_SCHEDULER.value])
+    record = record_from(pod.annotations.get(keys.DECISION))
+    if record is not None and record.member == pod.name:
+        return _by_record(pod, group, record)
+    if keys.GUARD in pod.annotations:
+        # The floor's: it leaves no record.
+        return Held(pod, group, Kind.GUARDED)
+    return LeftAlone("it carries neither a decision for its own name nor our guard")
+
+
+def sight(snapshot: Snapshot, placing: Placing, held: Held, decision: Decision) -> Sight:
+    """What a snapshot shows. `placing` is the pod as it is, pin and guard included; `decision` is for its next life."""
+    own = claims_of_pod(held.pod, claims_by_name(snapshot))
+    members = snapshot.desired.members
+    return Sight(
+        decision=decision,
+        problem=_problem(snapshot, placing, held.node) if held.kind is Kind.PINNED else "",
+        wanted=members is None or held.pod.name in members,
+        settling=any(claim.selected_node and not claim.bound for claim in own),
+    )
+
+
+def judge(held: Held, seen: Sight) -> Finding:
+    """Whether the pod should be freed."""
+    decision = seen.decision
+    if decision.cause in _TROUBLE:
+        return Finding(Verdict.UNKNOWN, decision.detail or decision.cause.value)
+    if not seen.wanted:
+        return Finding(Verdict.LEAVE, "its owner would not create it again")
+    if held.kind is Kind.PINNED and not seen.problem:
+        return Finding(Verdict.LEAVE, f"it can run on {held.node}")
+    if held.kind is Kind.GUARDED and seen.settling:
+        return Finding(Verdict.LEAVE, "the scheduler has chosen a node for its volume")
+    if decision.outcome in _PINNING and decision.node != held.node:
+        return Finding(Verdict.FREE, f"{decision.node} is possible")
+    if decision.outcome is Outcome.UNTOUCHED:
+        return Finding(Verdict.LEAVE, f"{decision.cause.value}: it is not ours to place")
+    return Finding(Verdict.STUCK, decision.detail or decision.cause.value or decision.outcome.value)
+
+
+def _not_waiting(pod: Pod, *, gated: bool) -> str:
+    """Why a pod is not one that waits for a node, "" if it does."""
+    if pod.deleting:
+        return "it is being deleted"
+    if pod.nominated_node_name:
+        return "the scheduler is about to bind it"
+    if why := nothing_to_decide(pod):
+        return why
+    if pod.phase not in PENDING:
+        return "it has run"
+    return "its scheduling gates hold it" if gated else ""
+
+
+def _by_record(pod: Pod, group: Group, record: DecisionRecord) -> Held | LeftAlone:
+    if record.outcome in _PINNING:
+        if own_placement(pod, group) is None:
+            return LeftAlone("somebody has taken off what holds it")
+        return Held(pod, group, Kind.PINNED, record.node)
+    if record.outcome == Outcome.GUARDED:
+        why = _GUARDED_ON_PURPOSE.get(record.cause)
+        return LeftAlone(why) if why else Held(pod, group, Kind.GUARDED)
+    if record.outcome == Outcome.RETURNED_WAITING:
+        return LeftAlone("its volume holds it")
+    return LeftAlone(f"it is {record.outcome}: we do not hold it")
+
+
+def _problem(snapshot: Snapshot, placing: Placing, node_name: str) -> str:
+    node = next((node for node in snapshot.nodes if node.name == node_name), None)
+    return NODE_IS_GONE if node is None else infeasible_reason(placing, node, snapshot) or ""

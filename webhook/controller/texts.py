@@ -1,0 +1,46 @@
+"""What the controller says of a pod, in events and in its log: the same text for the same thing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhook.controller.rescue import Held, Kind, Sight
+from webhook.core import messages
+from webhook.core.model import Cause
+
+REPLACED: Final = "PodReplaced"
+CANNOT_RUN: Final = "PodCannotRun"
+
+
+def of_replaced(held: Held, seen: Sight) -> str:
+    """Why a pod is deleted."""
+    before = f"it could not run on {held.node}, where it was pinned: {seen.problem}"
+    if held.kind is Kind.GUARDED:
+        before = "it waited apart from its siblings"
+    return _fitting(
+        f"{held.pod.name} of {held.group} never ran and is deleted to be created again: {before};"
+        f" {seen.decision.node} is possible now"
+    )
+
+
+def of_stuck(held: Held, seen: Sight) -> tuple[str, str]:
+    """Reason and message for a pod that nothing better is there for; ("", "") where nothing need be said.
+
+    Of a guarded one what the webhook would say of it, so that both are one event.
+    """
+    decision = seen.decision
+    if held.kind is Kind.GUARDED:
+        if not messages.warnings(decision, held.pod, held.group):
+            return "", ""
+        reason = decision.cause.value or f"Pod{decision.outcome.value.title().replace('-', '')}"
+        return reason, messages.event_message(decision, held.pod, held.group)
+    detail = decision.detail or (decision.cause.value if decision.cause is not Cause.NONE else decision.outcome.value)
+    return CANNOT_RUN, _fitting(
+        f"{held.pod.name} of {held.group} cannot run on {held.node}, where it is pinned: {seen.problem}. It is left"
+        f" alone, since nothing better is there: repair or uncordon the node, make room, or add a node; {detail}"
+    )
+
+
+def _fitting(text: str) -> str:
+    line = "".join(character if character.isprintable() else " " for character in text)
+    return line if len(line) <= messages.EVENT_LIMIT else f"{line[: messages.EVENT_LIMIT - 1]}…"
