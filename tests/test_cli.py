@@ -134,7 +134,7 @@ def test_the_version_is_the_distributions():
         pytest.param(
             ("--cluster", "."), {"TIDB_HA_IN_CLUSTER": "1"}, ("--in-cluster", "only one of"), id="two sources"
         ),
-        pytest.param(("--controller",), {}, ("No such option", "--controller"), id="no such flag"),
+        pytest.param(("--leader",), {}, ("No such option", "--leader"), id="no such flag"),
         pytest.param(("now",), {}, ("unexpected extra argument",), id="argument"),
         pytest.param((), {"KUBECONFIG": "/no/such"}, ("no kubeconfig at /no/such", "--cluster FILE"), id="no cluster"),
         pytest.param(("--in-cluster",), {}, ("--in-cluster",), id="not in a pod"),

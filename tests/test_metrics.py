@@ -44,6 +44,9 @@ def one_of_each(metrics: Metrics) -> None:
     metrics.reviewed(Outcome.PINNED, Cause.NONE, "tikv", 0.003)
     metrics.decided(0.02, 3, 2, 1)
     metrics.responded(200)
+    metrics.rescued("pinned", "replaced")
+    metrics.stuck(2)
+    metrics.leads(True)
 
 
 def test_every_event_is_counted():
@@ -63,6 +66,9 @@ def test_every_event_is_counted():
         "conflicts_total": 2,
         "unknown_outcomes_total": 1,
         "http_responses_total{code=200}": 1,
+        "rescues_total{kind=pinned,result=replaced}": 1,
+        "stuck_pods": 2,
+        "controller_leading": 1,
     }
 
 

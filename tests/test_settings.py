@@ -31,6 +31,8 @@ def test_the_defaults_are_these():
         "budget_margin": 1.0,
         "drain_seconds": 10.0,
         "other_schedulers": (),
+        "controller": False,
+        "controller_namespace": "",
     }
 
 
@@ -104,6 +106,11 @@ def test_the_variable_of_a_setting_has_the_prefix():
             ("--other-schedulers tidb-scheduler", "left alone", "leave it out"),
             id="the other decider",
         ),
+        pytest.param(
+            {"controller_namespace": "Kube/System"},
+            ("--controller-namespace 'Kube/System'", "lower-case"),
+            id="no namespace",
+        ),
     ],
 )
 def test_a_wrong_value_is_named_with_its_flag_and_what_is_right(wrong: dict[str, Any], words: tuple[str, ...]):
@@ -120,6 +127,7 @@ def test_a_wrong_value_is_named_with_its_flag_and_what_is_right(wrong: dict[str,
         pytest.param({"expiry": 30.0, "clock_allowance": 0.0}, id="one API server"),
         pytest.param({"threads": 2}, id="fewest threads"),
         pytest.param({"drain_seconds": 0.0}, id="no drain"),
+        pytest.param({"controller": True, "controller_namespace": "kube-system"}, id="a namespace for the Lease"),
         pytest.param({"bind": "127.0.0.2:0", "health_bind": "127.0.0.2:0"}, id="ports of the system's choice"),
         pytest.param({"bind": "[::1]:8443"}, id="loopback of IPv6"),
         pytest.param({"bind": ":8443", "tls_cert": CERT, "tls_key": KEY}, id="all interfaces with TLS"),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from dumps import a_cluster_with, a_set, body_of, pods_of_set, write
+from e2e.waiting import wait_until
+from fake_api_server import fake_api_server, status_reply
 from werkzeug.test import Client
 
 from webhook.admission import Admission
@@ -17,7 +21,7 @@ from webhook.embedded.answers import admitted
 from webhook.errors import DumpError, SettingsError
 from webhook.metrics import Metrics
 from webhook.settings import Settings
-from webhook.wiring import Worker, build_reviewer, door_of
+from webhook.wiring import Worker, build_controller, build_parts, build_reviewer, door_of, lease_namespace_of
 
 KUBECONFIG = """
 apiVersion: v1
@@ -157,3 +161,51 @@ def test_it_is_not_ready_for_each_thing_that_is_missing(kubeconfig: Path):
     assert "draining" in draining
     assert "the certificate expired" in certificate
     assert "the API server has not answered yet" in server
+
+
+def controllers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "controller"]
+
+
+def test_the_controller_runs_where_it_is_asked_for(tmp_path: Path):
+    path = write(tmp_path / "dump.json", *a_cluster_with(a_set()))
+    worker_on(Settings(cluster=path)).build_app()
+    assert controllers() == []
+
+    worker = worker_on(Settings(cluster=path, controller=True))
+    worker.build_app()
+    assert worker.controller is not None
+    health = Client(worker.build_health(lambda: False, fine))
+    wait_until(lambda: "tidb_ha_webhook_controller_leading 1.0" in health.get("/metrics").text, "it to lead", 20)
+
+    (thread,) = controllers()
+    worker.controller.stop()
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_before_an_api_server_a_lease_says_who_leads(tmp_path: Path):
+    with fake_api_server() as server:
+        server.answer_with(status_reply(403))
+        path = tmp_path / "config"
+        path.write_text(KUBECONFIG.replace("http://127.0.0.1:9", server.url))
+        settings = Settings(kubeconfig=path, controller=True, controller_namespace="system")
+        door = door_of(settings)
+        build_controller(settings, door, Metrics(), build_parts(settings, door), lease_namespace_of(settings)).step()
+
+        assert [asked.path.partition("/leases")[0] for asked in server.asked] == [
+            "/apis/coordination.k8s.io/v1/namespaces/system"
+        ]
+
+
+def test_the_lease_is_in_the_pods_own_namespace(tmp_path: Path):
+    (tmp_path / "namespace").write_text("tidb-admin\n")
+    settings = Settings(in_cluster=True, controller=True)
+
+    assert lease_namespace_of(settings, tmp_path) == "tidb-admin"
+    assert lease_namespace_of(replace(settings, controller_namespace="other"), tmp_path) == "other"
+
+
+def test_outside_a_pod_the_leases_namespace_must_be_given(kubeconfig: Path):
+    with pytest.raises(SettingsError, match="give --controller-namespace"):
+        worker_on(Settings(kubeconfig=kubeconfig, controller=True))

@@ -73,12 +73,14 @@ class Metrics:
             "Answers of the webhook address by HTTP status; all but 200 are left to the failurePolicy.",
             ("code",),
         )
-        self._waiting = Gauge(
-            f"{PREFIX}_queue_waiting",
-            "Reviews that wait for the decision of their group's round.",
-            registry=self._registry,
-            multiprocess_mode="livesum",
+        self._waiting = self._gauge("queue_waiting", "Reviews that wait for the decision of their group's round.")
+        self._rescues = self._counter(
+            "rescues",
+            "Waiting pods that the controller freed, by how they were held and what came of it.",
+            ("kind", "result"),
         )
+        self._stuck = self._gauge("stuck_pods", "Pods that wait and that the controller has nothing better for.")
+        self._leading = self._gauge("controller_leading", "1 where the controller is led.")
 
     def reviewed(self, outcome: Outcome, cause: Cause, component: str, seconds: float) -> None:
         """A review was answered `seconds` after it arrived; `component` is "" for a pod of no group."""
@@ -94,6 +96,18 @@ class Metrics:
         self._rounds.observe(rounds)
         self._conflicts.inc(conflicts)
         self._unknown_outcomes.inc(unknown)
+
+    def rescued(self, kind: str, result: str) -> None:
+        """The controller freed a pod, of which it held the `kind`; or that came to nothing."""
+        self._rescues.labels(kind, result).inc()
+
+    def stuck(self, number: int) -> None:
+        """So many pods wait, and the controller has nothing better for them."""
+        self._stuck.set(number)
+
+    def leads(self, leading: bool) -> None:
+        """Whether this process leads the controller."""
+        self._leading.set(leading)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
@@ -115,6 +129,9 @@ class Metrics:
 
     def _counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
         return Counter(f"{PREFIX}_{name}", text, labels, registry=self._registry)
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(f"{PREFIX}_{name}", text, registry=self._registry, multiprocess_mode="livesum")
 
     def _histogram(self, name: str, text: str, buckets: Sequence[float], labels: Sequence[str] = ()) -> Histogram:
         return Histogram(f"{PREFIX}_{name}", text, labels, buckets=buckets, registry=self._registry)

@@ -6,6 +6,7 @@ turns those into `Settings`, which checks itself. There is no secret in it: keys
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,6 +24,8 @@ SHORTEST_REQUEST_TIMEOUT: Final = 30.0
 # Under TLS the API server and the kubelet call from elsewhere; without it only this machine may call.
 BIND_WITH_TLS: Final = ":8443"
 HEALTH_BIND_WITH_TLS: Final = ":8081"
+
+_NAMESPACE: Final = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?", re.ASCII)
 
 # field: lowest, highest, what is right in words
 _RANGES: Final = {
@@ -99,6 +102,12 @@ class Settings:
     other_schedulers: tuple[str, ...] = ()
     """Scheduler names whose pods get the guard only, never a pin."""
 
+    controller: bool = False
+    """Take part in the controller's duties: free pods that wait where they cannot run. One replica leads."""
+
+    controller_namespace: str = ""
+    """Namespace of the Lease by which one replica leads the controller; "": that of the pod we run in."""
+
     def __post_init__(self) -> None:
         for name, (lowest, highest, right) in _RANGES.items():
             value = getattr(self, name)
@@ -106,6 +115,11 @@ class Settings:
                 raise SettingsError(f"{_flag(name)} {value:g}: must be {right}")
         self._check_expiry()
         self._check_source()
+        if not _NAMESPACE.fullmatch(self.controller_namespace):
+            raise SettingsError(
+                f"--controller-namespace {self.controller_namespace[:64]!r}: must be the name of a namespace, "
+                "at most 63 lower-case letters, digits and hyphens"
+            )
         self._check_addresses()
         if "tidb-scheduler" in self.other_schedulers:
             raise SettingsError(

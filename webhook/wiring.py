@@ -10,21 +10,31 @@ import logging
 import os
 import random
 import secrets
+import socket
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 from wsgiref.types import WSGIApplication
 
+from kubernetes.client import Configuration
+
 from webhook.admission import Admission, Collaborators, Placer
 from webhook.app import Reviewer, create_app
-from webhook.cluster import dump
+from webhook.cluster import credentials, dump
 from webhook.cluster.api import ApiDoor
+from webhook.cluster.credentials import SERVICE_ACCOUNT
 from webhook.cluster.door import STORAGE_CLASSES, Door, Manifest
 from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.quantities import requests_of
 from webhook.cluster.store import GroupStore
+from webhook.controller import loop
+from webhook.controller.leases import Election
+from webhook.controller.looking import Looker
+from webhook.controller.loop import Rescue
+from webhook.controller.running import Controller
 from webhook.core.model import Group
 from webhook.core.policy import decide_by_options
 from webhook.embedded.admission import EmbeddedAdmission
@@ -59,9 +69,14 @@ def door_of(settings: Settings) -> Door:
     """The door to the cluster that the settings name. Raises `SettingsError` or `DumpError`."""
     if settings.cluster is not None:
         return MemoryCluster(objects_of(settings.cluster))
+    return ApiDoor(configuration_of(settings))
+
+
+def configuration_of(settings: Settings) -> Configuration:
+    """Where the API server of the settings is, and who we are there. Raises `SettingsError`."""
     if settings.source is ClusterSource.IN_CLUSTER:
-        return ApiDoor.in_cluster()
-    return ApiDoor.from_kubeconfig(str(settings.kubeconfig or _default_kubeconfig()))
+        return credentials.in_cluster()
+    return credentials.from_kubeconfig(str(settings.kubeconfig or _default_kubeconfig()))
 
 
 def objects_of(path: Path) -> tuple[Manifest, ...]:
@@ -72,8 +87,16 @@ def objects_of(path: Path) -> tuple[Manifest, ...]:
     return found.objects
 
 
-def build_admission(settings: Settings, door: Door, metrics: Metrics) -> Admission:
-    """The use case over a door."""
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What all decisions of one process share."""
+
+    store: GroupStore
+    tools: Tools
+
+
+def build_parts(settings: Settings, door: Door) -> Parts:
+    """The lock protocol over a door."""
     store = GroupStore(door)
     tools = Tools(
         cluster=store,
@@ -84,11 +107,17 @@ def build_admission(settings: Settings, door: Door, metrics: Metrics) -> Admissi
         chance=random.random,
         tokens=iter(partial(secrets.token_hex, TOKEN_BYTES), ""),
     )
+    return Parts(store, tools)
+
+
+def build_admission(settings: Settings, door: Door, metrics: Metrics, parts: Parts | None = None) -> Admission:
+    """The use case over a door."""
+    parts = parts or build_parts(settings, door)
     # At most half of the threads wait for one group, so that its trouble leaves threads for the others.
-    lines = Lines(tools, most_waiting=settings.threads // 2)
+    lines = Lines(parts.tools, most_waiting=settings.threads // 2)
     return Admission(
         Collaborators(
-            owners=store,
+            owners=parts.store,
             placer=CountedPlacer(lines, metrics),
             figures=metrics,
             notify=EventRecorder(door).record,
@@ -97,10 +126,43 @@ def build_admission(settings: Settings, door: Door, metrics: Metrics) -> Admissi
     )
 
 
-def build_reviewer(settings: Settings, door: Door, metrics: Metrics) -> Reviewer:
+def build_reviewer(settings: Settings, door: Door, metrics: Metrics, parts: Parts | None = None) -> Reviewer:
     """What answers reviews. On the embedded cluster it also does what a real one's other parts would."""
-    admission = build_admission(settings, door, metrics)
+    admission = build_admission(settings, door, metrics, parts)
     return EmbeddedAdmission(admission, door) if isinstance(door, MemoryCluster) else admission
+
+
+def build_controller(
+    settings: Settings, door: Door, metrics: Metrics, parts: Parts, lease_namespace: str
+) -> Controller:
+    """The controller, not started. Nobody else can lead on the embedded cluster. Raises `SettingsError`."""
+    rescue = Rescue(
+        loop.Collaborators(
+            door=door,
+            owners=parts.store,
+            look=Looker(parts.tools, requests_of).look,
+            figures=metrics,
+            notify=EventRecorder(door).record,
+            clock=time.monotonic,
+            other_schedulers=settings.other_schedulers,
+        )
+    )
+    if settings.source is ClusterSource.DUMP:
+        return Controller(rescue, lambda: True, metrics.leads)
+    identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
+    return Controller(rescue, Election(configuration_of(settings), lease_namespace, identity).leads, metrics.leads)
+
+
+def lease_namespace_of(settings: Settings, directory: Path = SERVICE_ACCOUNT) -> str:
+    """The namespace of the controller's Lease, "" where none is needed. Raises `SettingsError` if it is not known."""
+    if not settings.controller or settings.source is ClusterSource.DUMP:
+        return ""
+    try:
+        return settings.controller_namespace or (directory / "namespace").read_text().strip()
+    except OSError as error:
+        raise SettingsError(
+            "--controller: this is no pod, so the namespace of its Lease is not known; give --controller-namespace NAME"
+        ) from error
 
 
 class CountedPlacer:
@@ -124,11 +186,18 @@ class Worker:
         self._settings = settings
         self._door = door
         self._directory = directory
+        self._lease_namespace = lease_namespace_of(settings)
+        self.controller: Controller | None = None
 
     def build_app(self) -> WSGIApplication:
         """The application of the webhook address."""
         self._metrics = Metrics(self._directory)
-        reviewer = build_reviewer(self._settings, self._door, self._metrics)
+        parts = build_parts(self._settings, self._door)
+        reviewer = build_reviewer(self._settings, self._door, self._metrics, parts)
+        if self._settings.controller:
+            namespace = self._lease_namespace
+            self.controller = build_controller(self._settings, self._door, self._metrics, parts, namespace)
+            self.controller.start()
         return create_app(self._settings, reviewer, responded=self._metrics.responded)
 
     def build_health(

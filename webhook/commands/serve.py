@@ -86,12 +86,28 @@ _protocol = together(
     ),
 )
 
+_controller = together(
+    setting(
+        "--controller",
+        is_flag=True,
+        help="Also free pods that were placed and cannot run there any more, and guarded ones for which there is a "
+        "place by now; one replica at a time does it.",
+    ),
+    setting(
+        "--controller-namespace",
+        metavar="NAME",
+        help="Namespace of the Lease by which one replica leads the controller.",
+        show_default="that of the pod this runs in",
+    ),
+)
+
 
 @click.command("serve", short_help="Serve the webhook.")
 @_addresses
 @cluster_source
 @_process
 @_protocol
+@_controller
 @click.pass_context
 def command(context: click.Context, /, **parameters: Any) -> None:
     """Serve the webhook until SIGTERM.
