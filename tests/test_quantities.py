@@ -150,9 +150,59 @@ def test_a_pod_cannot_ask_for_extended_resources_as_a_whole() -> None:
         {},
         {"spec": None},
         {"spec": {"containers": None, "initContainers": 5, "overhead": "a", "resources": []}},
-        {"spec": {"containers": [None, {"resources": None}, {"resources": {"requests": {"cpu": "much", 5: "1"}}}]}},
+        {"spec": {"containers": [None, {"resources": None}, {"resources": {"requests": {"cpu": None, 5: "1"}}}]}},
     ],
     ids=["empty", "null", "wrong types", "odd containers"],
 )
-def test_what_cannot_be_read_counts_as_nothing(pod: dict[str, Any]) -> None:
+def test_what_is_not_there_counts_as_nothing(pod: dict[str, Any]) -> None:
     assert requests_of(pod) == {"pods": Decimal(1)}
+
+
+@pytest.mark.parametrize("written", ["much", "", True, [], "-1"], ids=repr)
+def test_what_cannot_be_read_is_more_than_any_node_has(written: object) -> None:
+    containers = [{"resources": {"requests": {"cpu": written}}}, a_container(cpu="1")]
+
+    assert requests_of({"spec": {"containers": containers}})["cpu"] == LARGEST
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        pytest.param({"cpu": "100u"}, {"cpu": "0.001"}, id="whole thousandths of a CPU"),
+        pytest.param({"memory": "1500m"}, {"memory": "2"}, id="whole bytes"),
+    ],
+)
+def test_amounts_are_rounded_up_as_the_scheduler_does(requests: dict[str, str], expected: dict[str, str]) -> None:
+    assert asked(containers=[a_container(**requests)]) == expected | {"pods": "1"}
+
+
+def resized(*, has: object, allocated: object = None, reason: str = "", kind: str = "containerStatuses") -> Any:
+    """The status of a pod whose container `c` has these requests."""
+    status = {"name": "c", "resources": has, "allocatedResources": allocated}
+    conditions = [{"type": "PodResizePending", "reason": reason}] if reason else None
+    return {kind: [status, None], "conditions": conditions}
+
+
+@pytest.mark.parametrize(
+    ("status", "cpu"),
+    [
+        pytest.param(None, "2", id="not running"),
+        pytest.param(resized(has=None), "2", id="nothing reported"),
+        pytest.param(resized(has={"requests": {"cpu": "3"}}), "3", id="has more still"),
+        pytest.param(resized(has={"requests": {"cpu": "1"}}), "2", id="has less yet"),
+        pytest.param(resized(has={}, allocated={"cpu": "4"}), "4", id="is allocated more"),
+        pytest.param(resized(has={"requests": {"cpu": "1"}}, reason="Deferred"), "2", id="will get it later"),
+        pytest.param(resized(has={"requests": {"cpu": "1"}}, reason="Infeasible"), "1", id="will never get it"),
+    ],
+)
+def test_a_pod_that_is_being_resized_counts_for_the_most_it_has_or_gets(status: Any, cpu: str) -> None:
+    requests = requests_of({"spec": {"containers": [a_container(cpu="2")]}, "status": status})
+
+    assert requests["cpu"] == Decimal(cpu)
+
+
+def test_a_sidecar_can_be_resized_too() -> None:
+    status = resized(has={"requests": {"cpu": "3"}}, kind="initContainerStatuses")
+    pod = {"spec": {"containers": [], "initContainers": [a_sidecar(cpu="1")]}, "status": status}
+
+    assert requests_of(pod)["cpu"] == 3

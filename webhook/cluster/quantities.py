@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
 from kubernetes.utils import quantity
 
-from webhook.core.shapes import inside, items, mapping
+from webhook.core.manifests import as_counted
+from webhook.core.shapes import inside, items, mapping, text
 
 LARGEST: Final = Decimal(2**63 - 1)
 """Kubernetes caps every quantity at this."""
@@ -40,24 +42,57 @@ def requests_of(pod: Mapping[str, Any]) -> Mapping[str, Decimal]:
     Containers and sidecars run together, the other init containers one after another beside the sidecars
     started before them: the greater of the two counts, plus the overhead. Requests of the pod itself take the
     place of the sum for the resources that can have them. A container with a limit and no request asks for
-    its limit, as the API server fills in. What cannot be read counts as nothing.
+    its limit, as the API server fills in; one that is being resized for the most that it has or will have. What
+    cannot be read is more than any node has.
     """
-    spec = mapping(pod.get("spec"))
-    asked = _containers(spec)
+    spec, status = mapping(pod.get("spec")), mapping(pod.get("status"))
+    asked = _containers(spec, _Resizing.of(status))
     _replace_with_pod_level(asked, mapping(spec.get("resources")))
     _add(asked, _amounts(spec.get("overhead")))
-    asked["pods"] = _ONE
-    return asked
+    counted = {name: as_counted(name, min(LARGEST, amount)) for name, amount in asked.items()}
+    return counted | {"pods": _ONE}
 
 
-def _containers(spec: Mapping[str, Any]) -> Amounts:
+@dataclass(frozen=True, slots=True)
+class _Resizing:
+    """What a running pod's containers have, by name; `refused`: they will never get what they ask for now."""
+
+    has: Mapping[str, Amounts]
+    refused: bool
+
+    @classmethod
+    def of(cls, status: Mapping[str, Any]) -> _Resizing:
+        reported = (*items(status.get("containerStatuses")), *items(status.get("initContainerStatuses")))
+        has: dict[str, Amounts] = {}
+        for raw in reported:
+            if isinstance(inside(raw, "resources"), Mapping):
+                amounts = _amounts(inside(raw, "resources", "requests"))
+                _raise_to(amounts, _amounts(inside(raw, "allocatedResources")))
+                has[text(inside(raw, "name"))] = amounts
+        conditions = [mapping(raw) for raw in items(status.get("conditions"))]
+        pending = (found for found in conditions if found.get("type") == "PodResizePending")
+        return cls(has, any(found.get("reason") == "Infeasible" for found in pending))
+
+    def effective(self, container: object) -> Amounts:
+        """What a container asks for, or has, whichever is more."""
+        limits = _amounts(inside(container, "resources", "limits"))
+        wanted = limits | _amounts(inside(container, "resources", "requests"))
+        has = self.has.get(text(inside(container, "name")))
+        if has is None:
+            return wanted
+        effective = {} if self.refused else wanted
+        _raise_to(effective, has)
+        return effective
+
+
+def _containers(spec: Mapping[str, Any], resizing: _Resizing) -> Amounts:
     running: Amounts = {}
     sidecars: Amounts = {}
     starting: Amounts = {}
     for container in items(spec.get("containers")):
-        _add(running, _of_container(container))
+        _add(running, resizing.effective(container))
     for container in items(spec.get("initContainers")):
-        own = _of_container(container)
+        own = resizing.effective(container)
         if mapping(container).get("restartPolicy") == "Always":
             _add(running, own)
             _add(sidecars, own)
@@ -67,11 +102,6 @@ def _containers(spec: Mapping[str, Any]) -> Amounts:
             _raise_to(starting, own)
     _raise_to(running, starting)
     return running
-
-
-def _of_container(container: object) -> Amounts:
-    limits = _amounts(inside(container, "resources", "limits"))
-    return limits | _amounts(inside(container, "resources", "requests"))
 
 
 def _replace_with_pod_level(asked: Amounts, resources: Mapping[str, Any]) -> None:
@@ -87,8 +117,9 @@ def _with_pod_level(names: Iterable[str]) -> list[str]:
 
 
 def _amounts(raw: object) -> Amounts:
-    parsed = ((name, parse_quantity(value)) for name, value in mapping(raw).items() if isinstance(name, str))
-    return {name: amount for name, amount in parsed if amount is not None}
+    given = {name: value for name, value in mapping(raw).items() if isinstance(name, str) and value is not None}
+    parsed = {name: parse_quantity(value) for name, value in given.items()}
+    return {name: LARGEST if amount is None or amount < 0 else amount for name, amount in parsed.items()}
 
 
 def _add(total: Amounts, more: Mapping[str, Decimal]) -> None:
