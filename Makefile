@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check control-plane e2e bench clean
+.PHONY: help demo test check control-plane helm e2e install-quick install-check bench clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -35,7 +35,21 @@ control-plane: ## build etcd, Kubernetes, kwok from Go modules for the end-to-en
 	@tests/e2e/control_plane/build.sh
 
 e2e: $(VENV)/.installed control-plane ## run the end-to-end tests on a real control plane
-	@$(BIN)/pytest -q tests/e2e
+	@$(BIN)/pytest -q tests/e2e --ignore=tests/e2e/install
+
+helm: ## build Helm 3 and Helm 4 from Go modules (3 min cold, then nothing)
+	@tests/e2e/control_plane/build.sh helm
+
+INSTALL := tests/e2e/install
+QUICK := $(addprefix $(INSTALL)/,test_floor.py test_install.py test_rendering.py \
+	test_certificates.py::test_a_ca_is_changed_under_load_without_a_failed_call \
+	test_upgrades.py::test_two_upgrades_fail_no_call_and_keep_the_bundle)
+
+install-quick: $(VENV)/.installed control-plane helm ## install the chart by both Helms; a scenario of each kind
+	@$(BIN)/pytest -q $(QUICK)
+
+install-check: $(VENV)/.installed control-plane helm ## install the chart by both Helms; every scenario, with a transcript
+	@$(BIN)/pytest -q -s $(INSTALL)
 
 bench: $(VENV)/.installed ## print timings, as ratios within one run
 	@$(BIN)/python -m tests.bench

@@ -86,9 +86,13 @@ class RunningPod:
         for containers in (self.mains, self.sidecars):
             children = [self.children[c["name"]] for c in containers if c["name"] in self.children]
             for child in children:
-                child.signal(signal.SIGTERM)
+                # Once, and to the first process alone, as a kubelet does it.
+                if child.running:
+                    os.kill(child.pid, signal.SIGTERM)
+            with contextlib.suppress(TimeoutError):
+                wait_until(lambda of=children: not any(child.running for child in of), "the containers to end", grace)
             for child in children:
-                child.stop(grace)
+                child.kill()
 
     def kill(self) -> None:
         """`kill -9` every container."""

@@ -100,16 +100,18 @@ def test_after_an_uninstall_of_pods_that_stop_slowly_nothing_comes_back(
 
 
 def test_two_releases_live_beside_each_other(
-    api: Api, new_release: Callable[..., Release], release_namespace: str
+    api: Api, new_release: Callable[..., Release], release_namespace: str, namespace: str
 ) -> None:
-    first, second = new_release(name="one"), new_release(name="two")
-    first.install()
-    second.install()
-    # One namespace, two releases: each kubelet runs all pods of it, so that only one has to be asked.
-    wait_until(lambda: all(first.bundles()) and all(second.bundles()), "both to have their bundles", 90)
+    first, second = new_release(), new_release(namespace=namespace)
+    for each in (first, second):
+        each.install(replicaCount=1)
+        each.kubelet.wait_ready(1)
+        each.wait_called(member())
+    bundles = first.bundles()
     second.uninstall()
-    assert all(first.bundles())
-    assert api.find("Secret", "one-certificates", release_namespace) is not None
+    assert first.bundles() == bundles
+    assert second.configuration() is None
+    first.wait_called(member())
 
 
 @pytest.mark.parametrize("name", ["r" * 53, "short"])
