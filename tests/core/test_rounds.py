@@ -20,7 +20,7 @@ from builders import (
     member,
     running_members,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.core import keys
@@ -150,6 +150,7 @@ def test_a_member_gets_its_own_entrys_node_again_in_a_round() -> None:
     chosen=st.sets(st.integers(0, 8), min_size=1),
     seed=st.randoms(use_true_random=False),
 )
+@settings(deadline=None)
 def test_a_round_does_not_depend_on_the_order_of_its_requests_and_stays_within_the_cap(
     replicas: int, count: int, chosen: set[int], seed: object
 ) -> None:
