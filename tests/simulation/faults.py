@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -31,8 +32,9 @@ class Rates:
     pause: float = 0.0
     busy: float = 0.0
     foreign_write: float = 0.0
-    # Per write of a claim: a pause after it, and tidb-operator v1 putting the annotations of before it back.
+    # A pause before a list or after a write, and tidb-operator v1 putting the annotations of before a write back.
     pause_after_write: float = 0.0
+    pause_before_list: float = 0.0
     stale_copy: float = 0.0
 
 
@@ -137,8 +139,13 @@ class ReplicaDoor:
         raise AssertionError("the protocol deletes nothing")
 
     def _make(self, call: Call, timeout: float, apply: Callable[[], Any]) -> Any:
+        if not self._is_shared(call):
+            return self._read_aside(call, apply)
         self.world.before_call(call)
         choices, rates = self.world.choices, self.rates
+        if call.verb == "list" and choices.chance(rates.pause_before_list):
+            self._note("pause")
+            self.world.sleep(choices.between(0.05, 3.0))
         if choices.chance(rates.pause):
             self._note("pause")
             self.world.sleep(choices.between(0.05, 15.0))
@@ -161,6 +168,22 @@ class ReplicaDoor:
             self._note("lost answer")
             raise UnknownOutcome(call.verb, call.resource, call.name)
         return result
+
+    def _is_shared(self, call: Call) -> bool:
+        """Whether the call is about what replicas share: the claims and the group's pods."""
+        return call.resource in ("persistentvolumeclaims", "pods")
+
+    def _read_aside(self, call: Call, apply: Callable[[], Any]) -> Any:
+        """A read of nodes, volumes or owners: it may fail, but nothing depends on when it happens.
+
+        Whether it fails depends on the moment and not on how many such reads there were before, so that the
+        seeds of a run keep their meaning when the product reads something more.
+        """
+        lot = zlib.crc32(f"{call.resource}@{self.world.now:.6f}".encode()) / 2**32
+        if lot < self.rates.fail:
+            self._note("failed call")
+            raise UnknownOutcome(call.verb, call.resource, call.name)
+        return apply()
 
     def _note(self, kind: str) -> None:
         self.trouble.note(kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -79,7 +80,9 @@ class Life:
     answered: int = 0
     hit_by_fault: set[str] = field(default_factory=set)
     unhit_guards: list[str] = field(default_factory=list)
-    given_tokens: set[str] = field(default_factory=set)
+    # By token of an answer: how many of its records may be lost, and how many were.
+    tolerated: dict[str, int] = field(default_factory=dict)
+    losses: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.cluster = MemoryCluster(_objects(self.shape), clock=self.world.clock)
@@ -162,6 +165,8 @@ class Life:
     ) -> list[tuple[str, Answer]]:
         given: list[tuple[str, Answer]] = []
         actor = self.world.current().name
+        # With one claim there is no second record: a stated limit.
+        claims = len(self._annotations())
         requests = [
             Request(
                 Placing(pod_from(self.pod(ordinal), namespace=NAMESPACE)),
@@ -177,7 +182,7 @@ class Life:
                 answer = Answer(Decision(Outcome.GUARDED))
             given.append((request.member, answer))
             ordinal = int(request.member.rpartition("-")[2])
-            self._take(ordinal, answer, started, hit=actor in replica.door.hit)
+            self._take(ordinal, answer, started, claims, hit=actor in replica.door.hit)
 
         self.substitutes.round_type(self.group, requests, replica.tools, deliver).run()
         return given
@@ -185,11 +190,12 @@ class Life:
     def _as_reviewed(self, ordinal: int) -> Pod:
         return pod_from(self.pod(ordinal), namespace=NAMESPACE)
 
-    def _take(self, ordinal: int, answer: Answer, started: float, *, hit: bool) -> None:
+    def _take(self, ordinal: int, answer: Answer, started: float, claims: int, *, hit: bool) -> None:
         self.answered += 1
         if answer.decision.outcome is Outcome.GUARDED and not hit:
             self.unhit_guards.append(f"{self.member(ordinal)}: {answer.decision.cause} {answer.decision.detail}")
-        self.given_tokens |= {answer.token} if answer.token else set()
+        if answer.token:
+            self.tolerated[answer.token] = 1 if claims > 1 else 0
         self.oracle.answered(self.member(ordinal), answer, started, self.world.now)
         delay = self.storing()
         if delay is None or self.world.now + delay > started + 60.0:
@@ -252,31 +258,45 @@ class Life:
     def delete_claim(self, ordinal: int) -> None:
         """The claim and the records on it are gone, unless they are an answer's last."""
         name = self.claim_name(ordinal)
-        if self._takes_a_last_record({other: there for other, there in self._annotations().items() if other != name}):
+        if not self._may_lose(_tokens(self._annotations().get(name, {}))):
             return
         self.trouble.note("claim deleted")
         self._ignore_errors(lambda: self.cluster.delete(CLAIMS, name, namespace=NAMESPACE, timeout=1))
 
-    def defer_deleting(self, ordinal: int) -> None:
-        """tidb-operator marks the claim of a member that it scaled in."""
-        self._patch(CLAIMS, self.claim_name(ordinal), {"metadata": {"annotations": {PVC_DEFER_DELETING: "now"}}})
+    def defer_deleting(self, ordinal: int, *, undo: bool = False) -> None:
+        """tidb-operator marks the claim of a member that it scaled in, or takes the mark away."""
+        mark = {PVC_DEFER_DELETING: None if undo else "now"}
+        self._patch(CLAIMS, self.claim_name(ordinal), {"metadata": {"annotations": mark}})
 
-    def cordon(self, number: int) -> None:
-        self._patch(NODES, f"n{number}", {"spec": {"unschedulable": True}})
+    def erase(self, ordinal: int) -> None:
+        """All annotations of a claim are put back to none."""
+        self.write_back(self.claim_name(ordinal), {})
+
+    def cordon(self, number: int, *, undo: bool = False) -> None:
+        self._patch(NODES, f"n{number}", {"spec": {"unschedulable": None if undo else True}})
+
+    def old_pod(self, ordinal: int, node: str) -> None:
+        """A pod of an earlier life that is still going, without any record of ours."""
+        pod = self.pod(ordinal)
+        pod["spec"]["nodeName"] = node
+        self.cluster.create(PODS, pod, namespace=NAMESPACE, timeout=1)
 
     def write_back(self, name: str, old: Mapping[str, str]) -> None:
         """tidb-operator v1 after a conflict: its old copy of all annotations replaces what is there."""
         present = self._annotations().get(name, {})
-        if self._takes_a_last_record({**self._annotations(), name: dict(old)}):
+        if not self._may_lose(_tokens(present) - _tokens(old)):
             return
         if set(_ours(present)) - set(_ours(old)) or _ours(present).get(LOCK) != _ours(old).get(LOCK):
             self.trouble.note("erased record")
         patch = {**dict.fromkeys(present), **old}
         self._patch(CLAIMS, name, {"metadata": {"annotations": patch}})
 
-    def _takes_a_last_record(self, after: Mapping[str, Mapping[str, str]]) -> bool:
-        """Whether an answer that has a record now would have none then: the one loss that is not survived."""
-        return bool((_tokens(self._annotations()) - _tokens(after)) & self.given_tokens)
+    def _may_lose(self, tokens: set[str]) -> bool:
+        """Whether these records may be lost: one of each answer's is survived, of an unanswered one any."""
+        if any(self.losses[token] >= most for token, most in self.tolerated.items() if token in tokens):
+            return False
+        self.losses.update(tokens & self.tolerated.keys())
+        return True
 
     def _annotations(self) -> dict[str, dict[str, str]]:
         listing = self.cluster.list(CLAIMS, namespace=NAMESPACE, timeout=1)
@@ -307,11 +327,9 @@ def _ours(annotations: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in annotations.items() if key == LOCK or key.startswith(ENTRY_PREFIX)}
 
 
-def _tokens(annotations: Mapping[str, Mapping[str, str]]) -> set[str]:
-    """The tokens that have a record on any of these claims, whatever its format."""
-    return {
-        token for there in annotations.values() for value in _ours(there).values() for token in TOKEN.findall(value)
-    }
+def _tokens(annotations: Mapping[str, str]) -> set[str]:
+    """The tokens that have a record in these annotations, whatever its format."""
+    return {token for value in _ours(annotations).values() for token in TOKEN.findall(value)}
 
 
 def _labels(shape: Shape) -> dict[str, str]:

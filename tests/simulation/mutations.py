@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,8 @@ from webhook.core import ledger
 from webhook.core.model import ClaimListing, Group, GroupState, Placing
 from webhook.core.objects import Claim
 from webhook.deadline import Deadline
-from webhook.locking.attempt import Attempt
+from webhook.locking.attempt import Attempt, Tools
+from webhook.locking.protocol import GroupCluster, Request
 from webhook.locking.round import Planned, Round
 
 from .life import Substitutes
@@ -40,20 +41,28 @@ class PodsListedBeforeClaims(GroupStore):
         return replace(super().read_group(group, claims, placings, deadline), pods=earlier)
 
 
-class ClaimsNotCommonToAll(GroupStore):
-    """A pod's own claim counts as one of the group's though the label does not find it: others do not see it."""
+class ClaimsNotCommonToAll(Round):
+    """The own claims of a round count as the group's though the label does not find them: others do not see them."""
+
+    def __init__(self, group: Group, requests: Iterable[Request], tools: Tools, *args: Any, **options: Any) -> None:
+        requests = tuple(requests)
+        own = tuple(name for request in requests for name in request.placing.pod.claim_names)
+        super().__init__(group, requests, replace(tools, cluster=_WithOwnClaims(tools.cluster, own)), *args, **options)
+
+
+class _WithOwnClaims:
+    def __init__(self, cluster: GroupCluster, own: tuple[str, ...]) -> None:
+        self._cluster = cluster
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
 
     def list_claims(self, group: Group, deadline: Deadline) -> ClaimListing:
-        listing = super().list_claims(group, deadline)
-        return replace(listing, claims=tuple({claim.uid: claim for claim in (*listing.claims, *self._own())}.values()))
-
-    def get_claim(self, namespace: str, name: str, deadline: Deadline) -> Claim | None:
-        claim = super().get_claim(namespace, name, deadline)
-        self._own_claims = {**getattr(self, "_own_claims", {}), name: claim}
-        return claim
-
-    def _own(self) -> list[Claim]:
-        return [claim for claim in getattr(self, "_own_claims", {}).values() if claim is not None]
+        listing = self._cluster.list_claims(group, deadline)
+        own = [self._cluster.get_claim(group.namespace, name, deadline) for name in self._own]
+        every = {claim.uid: claim for claim in (*listing.claims, *own) if claim is not None}
+        return replace(listing, claims=tuple(every.values()))
 
 
 class AgeJudgedAfterTheLists(Round):
@@ -112,6 +121,16 @@ class WithoutSeenCheck(Round):
         return True
 
 
+class RestoredTokensCount(Round):
+    """A token that was missing from the ledger for a while proves as much as one that never was."""
+
+    def _ledger_holds(self, attempt: Attempt, recorded: ledger.Recorded) -> bool:
+        return super()._ledger_holds(attempt, replace(recorded, restored={}))
+
+    def _all_were_seen(self, attempt: Attempt, recorded: ledger.Recorded) -> bool:
+        return super()._all_were_seen(attempt, replace(recorded, restored={}))
+
+
 MUTATIONS = {
     "without the precondition": lambda: Substitutes(store=WithoutPrecondition),
     "pods listed before claims": lambda: Substitutes(store=PodsListedBeforeClaims),
@@ -122,6 +141,7 @@ MUTATIONS = {
     "without its second-record check": lambda: Substitutes(round_type=WithoutSecondRecordCheck),
     "without the second record": lambda: Substitutes(round_type=WithoutSecondRecord),
     "without its check for unseen entries": lambda: Substitutes(round_type=WithoutSeenCheck),
+    "restored tokens count": lambda: Substitutes(round_type=RestoredTokensCount),
     "expiry shorter than a create": lambda: Substitutes(expiry=20.0),
-    "claims not common to all": lambda: Substitutes(store=ClaimsNotCommonToAll),
+    "claims not common to all": lambda: Substitutes(round_type=ClaimsNotCommonToAll),
 }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from .faults import Rates
-from .life import BUDGET, Life, Replica, Shape, Substitutes
+from .life import BUDGET, QUIET, Life, Replica, Shape, Substitutes
 from .world import RandomChoices, World
 
 UNLABELLED = Shape("pd", 3, 3, labelled=False)
@@ -27,11 +28,13 @@ MOST_BOUND = {("pd", 3): 1, ("pd", 5): 2, ("tikv", 3): 1, ("tikv", 6): 2, ("tikv
 
 # The clocks of two API servers (s): 60 apart, as far as the expiry allows for.
 CLOCK_OFFSETS = (-30.0, 30.0)
-# Mostly well, badly off, and one that stops after its writes: where the subtle schedules are.
+# Mostly well; badly off; and two that stop before their lists or after their writes, where the subtle schedules are.
+LOSSES = Rates(pause_after_write=0.3, stale_copy=0.3)
 CALL_FAULTS = (
     Rates(fail=0.01, lose_answer=0.005, land_late=0.01, pause=0.002, busy=0.005, foreign_write=0.05, stale_copy=0.05),
     Rates(fail=0.03, lose_answer=0.03, land_late=0.05, pause=0.01, busy=0.01, foreign_write=0.1, stale_copy=0.1),
-    Rates(pause_after_write=0.3, stale_copy=0.3),
+    LOSSES,
+    Rates(pause_before_list=0.25),
 )
 
 
@@ -73,23 +76,28 @@ class Report:
 def run(seed: int, *, faults: bool, substitutes: Substitutes | None = None) -> Report:
     """One life from a seed. Without faults nothing fails, and nobody but the controllers interferes."""
     choices = RandomChoices(seed)
-    shape = UNLABELLED if faults and choices.chance(0.02) else SHAPES[choices.index(len(SHAPES))]
+    shape = UNLABELLED if faults and choices.chance(0.01) else SHAPES[choices.index(len(SHAPES))]
     world = World(choices)
     life = Life(world, shape, substitutes or Substitutes())
     life.oracle.most_bound = MOST_BOUND[shape.component, shape.replicas]
     life.binding = lambda: choices.between(0.02, 3.0)
     life.storing = lambda: choices.between(0.0, 0.2)
-    for _ in range(2 + choices.index(3)):
-        if faults:
+    count = 2 + choices.index(3)
+    if faults and choices.chance(0.3):
+        _store_slowly_under_losses(life, count)
+    elif faults:
+        for _ in range(count):
             life.add_replica(CALL_FAULTS[choices.index(len(CALL_FAULTS))], CLOCK_OFFSETS)
-        else:
+        life.storing = lambda: _storing_time(life)
+    else:
+        for _ in range(count):
             life.add_replica()
     if faults:
-        life.storing = lambda: (
-            None if choices.chance(0.05) else choices.between(0.0, 1.0 if choices.chance(0.8) else 55.0)
-        )
         _interfere(life)
-    _bootstrap(life)
+    if faults and choices.chance(0.1):
+        _store_at_the_last_moment(life)
+    else:
+        _bootstrap(life)
     world.run()
     report = Report(1, life.answered, life.oracle.outcomes, life.trouble.counts)
     report.unsafe = [f"seed {seed}: {text}" for text in life.oracle.unsafe]
@@ -113,16 +121,46 @@ def _bootstrap(life: Life) -> None:
     """All members within a moment, alone or in pairs, each pod's claim just before it."""
     choices = life.world.choices
     ordinals = list(range(life.shape.replicas))
-    spread = choices.between(0.0, 2.0)
+    spread = choices.between(0.0, 4.0)
     while ordinals:
         count = min(len(ordinals), 1 + choices.index(3))
         together, ordinals = ordinals[:count], ordinals[count:]
         budgets = [BUDGET - choices.between(0.0, 5.0) for _ in together]
-        _later(
-            life,
-            choices.between(0.0, spread),
-            lambda chosen=together, left=budgets: life.create(chosen, _replica(life), budgets=left),
-        )
+        _later(life, choices.between(0.0, spread), partial(_create, life, together, budgets))
+
+
+def _create(life: Life, ordinals: Sequence[int], budgets: Sequence[float]) -> None:
+    life.create(ordinals, _replica(life), budgets=budgets)
+
+
+def _storing_time(life: Life) -> float | None:
+    """Mostly at once; sometimes as late as the request's time-out allows; or never."""
+    choices = life.world.choices
+    if choices.chance(0.05):
+        return None
+    return choices.between(0.0, 1.0 if choices.chance(0.8) else 55.0)
+
+
+def _store_slowly_under_losses(life: Life, replicas: int) -> None:
+    """Answers stay open for seconds, all replicas stop after their writes, and older annotations come back often."""
+    choices = life.world.choices
+    for _ in range(replicas):
+        life.add_replica(LOSSES, CLOCK_OFFSETS)
+    life.storing = lambda: choices.between(0.0, 20.0)
+
+
+def _store_at_the_last_moment(life: Life) -> None:
+    """One pod is stored when its request has nearly timed out, and just then a sibling is asked for the first time.
+
+    The clocks of their API servers are as far apart as the expiry allows for.
+    """
+    choices = life.world.choices
+    late = choices.between(59.4, 59.9)
+    delays = iter((late,))
+    life.storing = lambda: next(delays, None) or _storing_time(life)
+    behind, ahead = life.add_replica(QUIET, CLOCK_OFFSETS[:1]), life.add_replica(CALL_FAULTS[-1], CLOCK_OFFSETS[1:])
+    life.create([0], behind)
+    _later(life, late - choices.between(0.0, 0.5), lambda: life.create([1], ahead))
 
 
 def _later(life: Life, seconds: float, act: Callable[[], object]) -> None:
@@ -143,12 +181,20 @@ def _interfere(life: Life) -> None:
         _later(life, choices.between(0.0, 2.0), lambda: life.create([ordinal], _replica(life)))
     if choices.chance(0.1) and life.shape.nodes > 3:
         _later(life, choices.between(0.0, 2.0), lambda: life.cordon(choices.index(life.shape.nodes)))
-    if choices.chance(0.1):
-        _later(life, choices.between(0.0, 3.0), lambda: life.defer_deleting(choices.index(life.shape.replicas)))
+    if choices.chance(0.3):
+        ordinal = choices.index(life.shape.replicas)
+        _later(life, choices.between(0.0, 3.0), partial(_defer_deleting_for_a_while, life, ordinal))
     if choices.chance(0.05):
         life.add_replica(CALL_FAULTS[0], CLOCK_OFFSETS, newer=True)
     if choices.chance(0.3):
         life.world.spawn("claim deleted", lambda: _delete_claim(life))
+
+
+def _defer_deleting_for_a_while(life: Life, ordinal: int) -> None:
+    """The lock moves to another claim, and perhaps back: tidb-operator takes the mark away when it scales out."""
+    life.defer_deleting(ordinal)
+    if life.world.choices.chance(0.7):
+        _later(life, life.world.choices.between(0.0, 1.0), lambda: life.defer_deleting(ordinal, undo=True))
 
 
 def _recreate(life: Life) -> None:

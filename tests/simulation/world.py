@@ -48,20 +48,27 @@ class RandomChoices:
 class EveryChoice:
     """Depth-first enumeration: each run follows `path` and then the first option; `advance` makes the next path.
 
-    Probabilities are not choices here (what may happen is given by the run), intervals give their middle.
+    After `depth` choices the options are taken in turn: enumerated is only what comes before. Probabilities are
+    not choices here: what may happen is given by the run.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int = 1000) -> None:
         self.path: list[int] = []
+        self._depth = depth
         self._options: list[int] = []
+        self._turns = self._waits = 0
 
     def start(self) -> None:
         self._options = []
+        self._turns = self._waits = 0
 
     def index(self, count: int) -> int:
         if count <= 1:
             return 0
         depth = len(self._options)
+        if depth == self._depth:
+            self._turns += 1
+            return self._turns % count
         self._options.append(count)
         if depth == len(self.path):
             self.path.append(0)
@@ -71,7 +78,9 @@ class EveryChoice:
         return False
 
     def between(self, low: float, high: float) -> float:
-        return (low + high) / 2
+        # Not always the same: two that wait for equally long would lose against each other for ever.
+        self._waits += 1
+        return low + (high - low) * (self._waits * 5 % 7) / 7
 
     def advance(self) -> bool:
         """Go to the next path; False when all were taken."""
