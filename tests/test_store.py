@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -24,6 +24,7 @@ from webhook.cluster.door import (
     Listing,
     Manifest,
     Resource,
+    WatchEvent,
 )
 from webhook.cluster.kinds import CUSTOM
 from webhook.cluster.memory import MemoryCluster
@@ -148,6 +149,15 @@ class Recorder:
         self._asked(f"list {resource.plural}{stale}", timeout)
         return self.cluster.list(resource, resource_version=resource_version, timeout=timeout, **selectors)
 
+    def scan(
+        self, resource: Resource, visit: Callable[[Manifest], object], *, resource_version: str = "", timeout: float
+    ) -> str:
+        self._asked(f"scan {resource.plural}{' (may be stale)' if resource_version == '0' else ''}", timeout)
+        return self.cluster.scan(resource, visit, resource_version=resource_version, timeout=timeout)
+
+    def watch(self, resource: Resource, **arguments: Any) -> Iterator[WatchEvent]:
+        return self.cluster.watch(resource, **arguments)
+
     def get(self, resource: Resource, name: str, *, namespace: str = "", timeout: float) -> Manifest:
         self._asked(f"get {resource.plural} {name}", timeout)
         return self.cluster.get(resource, name, namespace=namespace, timeout=timeout)
@@ -232,9 +242,10 @@ def test_pods_are_read_first_and_all_members_reads_are_consistent() -> None:
         "list pods",
         "get statefulsets db-tikv",
         "get tidbclusters db",
-        "list nodes (may be stale)",
-        "list pods (may be stale)",
+        "scan nodes (may be stale)",
+        "scan pods (may be stale)",
         "get storageclasses local",
+        "scan persistentvolumes (may be stale)",
     ]
 
 
@@ -258,7 +269,7 @@ def test_without_time_nothing_is_asked() -> None:
 @pytest.mark.parametrize(
     "call",
     ["list persistentvolumeclaims", "list pods", "get statefulsets db-tikv", "get tidbclusters db",
-     "list nodes (may be stale)", "list pods (may be stale)", "get storageclasses local"],
+     "scan nodes (may be stale)", "scan pods (may be stale)", "get storageclasses local"],
 )  # fmt: skip
 def test_whatever_cannot_be_read_is_api_trouble(call: str) -> None:
     recorder = a_recorder(a_set(), an_object(TIDB_CLUSTERS, "db"), a_claim("tikv-db-tikv-0"), a_class("local"))

@@ -62,6 +62,9 @@ class HeldCluster:
                 if value is not None:
                     written[key] = value
 
+    def promise(self, group: Group, placing: Placing, node_name: str) -> None:
+        """Nothing: there is no other group."""
+
     def _as_written(self, claim: Claim) -> Claim:
         return make_claim(claim.name, annotations=dict(self._annotations.get(claim.name, {})))
 

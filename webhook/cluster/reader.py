@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,6 +27,7 @@ class Reader:
         *,
         namespace: str = "",
         labels: Mapping[str, str] | None = None,
+        fields: Mapping[str, str] | None = None,
         resource_version: str = "",
     ) -> Listing:
         """List objects, consistently unless `resource_version` is STALE."""
@@ -34,9 +35,14 @@ class Reader:
             resource,
             namespace=namespace,
             labels=labels,
+            fields=fields,
             resource_version=resource_version,
             timeout=time_left(self.deadline),
         )
+
+    def scan(self, resource: Resource, visit: Callable[[Manifest], object], *, resource_version: str = "") -> None:
+        """Visit all objects, consistently unless `resource_version` is STALE."""
+        self.door.scan(resource, visit, resource_version=resource_version, timeout=time_left(self.deadline))
 
     def get(self, resource: Resource, name: str, *, namespace: str = "") -> Manifest:
         """Read an object that must be there."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from threading import Lock
 from typing import Generic, TypeVar
 
 from webhook.cluster.trimming import Key
+from webhook.core.fresh import room_of
 from webhook.core.model import NodeRoom
 from webhook.core.objects import Node, PodOnNode
 
@@ -23,15 +23,6 @@ class Placed:
 
     pods: Mapping[str, tuple[PodOnNode, ...]] = field(default_factory=dict)
     rooms: Mapping[str, NodeRoom] = field(default_factory=dict)
-
-
-def room_of(pods: Iterable[PodOnNode]) -> NodeRoom:
-    """What these pods ask of their node."""
-    total: dict[str, Decimal] = {}
-    for pod in pods:
-        for name, amount in pod.requests.items():
-            total[name] = total[name] + amount if name in total else amount
-    return NodeRoom(total)
 
 
 def placed(pods: Iterable[PodOnNode]) -> Placed:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from webhook.cluster import owners
-from webhook.cluster.door import CLAIMS, PODS, Door, Manifest
-from webhook.cluster.reader import Reader, time_left
-from webhook.cluster.usage import UsageReader
+from webhook.cluster import owners, trimming
+from webhook.cluster.door import CLAIMS, NODES, PODS, Door, Manifest
+from webhook.cluster.inventory import Inventory
+from webhook.cluster.promises import Promises
+from webhook.cluster.quantities import parse_quantity
+from webhook.cluster.reader import STALE, Reader, time_left
+from webhook.cluster.surroundings import SurroundingsReader, namespaces_for
 from webhook.cluster.volume_reads import Members, find_claim, read_volumes
 from webhook.core import groups
 from webhook.core.manifests import claim_from, pod_from
-from webhook.core.model import ClaimListing, Group, GroupState, Options, Placing
+from webhook.core.model import ClaimListing, FreshNode, Group, GroupState, Options, Placing
 from webhook.core.objects import Claim, Pod
 from webhook.deadline import Deadline
 
@@ -27,14 +30,16 @@ class GroupStore:
     is reached or, for writes, less than WRITE_RESERVE is left.
     """
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Door, inventory: Inventory | None = None) -> None:
+        """`inventory` proposes nodes while it can be relied on; without one they are listed in each round."""
         self._door = door
-        self._usage = UsageReader()
+        self._surroundings = SurroundingsReader(inventory)
+        self._promises = Promises()
 
     def list_claims(self, group: Group, deadline: Deadline) -> ClaimListing:
         """Step 1: the group's claims by label, and the API server's time of that moment."""
         listing = self._reader(deadline).list(CLAIMS, namespace=group.namespace, labels=dict(group.selector))
-        claims = tuple(claim_from(manifest) for manifest in listing.items)
+        claims = tuple(claim_from(manifest, parse_quantity) for manifest in listing.items)
         return ClaimListing(tuple(claim for claim in claims if groups.owns_claim(group, claim)), listing.date)
 
     def read_group(
@@ -48,10 +53,28 @@ class GroupStore:
         placing = tuple(each.pod for each in placings)
         pods = self._pods(reader, group)
         desired = owners.read_desired(reader, group, placing, pods)
-        nodes = self._usage.nodes(reader)
-        rooms = self._usage.rooms(reader)
-        volumes = read_volumes(reader, group, claims, Members(placing, pods, desired, nodes))
-        return GroupState(pods, desired, nodes, rooms, volumes)
+        surroundings = self._surroundings.read(reader)
+        volumes = read_volumes(reader, group, claims, Members(placing, pods, desired), surroundings)
+        return GroupState(
+            pods=pods,
+            desired=desired,
+            nodes=surroundings.nodes,
+            rooms=surroundings.placed.rooms,
+            volumes=volumes,
+            placed_pods=surroundings.placed.pods,
+            promised=self._promises.of_others(group, surroundings.placed),
+            namespaces=namespaces_for(placing, surroundings),
+            proposed=surroundings.proposed,
+        )
+
+    def confirm_nodes(self, names: Iterable[str], deadline: Deadline) -> tuple[FreshNode, ...]:
+        """Step 4: read nodes that were proposed and chosen, and the pods that are bound to them, directly."""
+        reader = self._reader(deadline)
+        return tuple(_fresh_node(reader, name) for name in sorted(names))
+
+    def promise(self, group: Group, placing: Placing, node_name: str) -> None:
+        """After the answer: until the pod is seen, it counts on its node for the other groups."""
+        self._promises.add(group, placing, node_name)
 
     def get_claim(self, namespace: str, name: str, deadline: Deadline) -> Claim | None:
         """One claim, None if there is none of that name (yet)."""
@@ -105,3 +128,13 @@ class GroupStore:
 
     def _reader(self, deadline: Deadline) -> Reader:
         return Reader(self._door, deadline)
+
+
+def _fresh_node(reader: Reader, name: str) -> FreshNode:
+    manifest = reader.find(NODES, name)
+    if manifest is None:
+        return FreshNode(name, None)
+    # From the server's cache: good enough for room, as in the scheduler itself.
+    listing = reader.list(PODS, fields={"spec.nodeName": name}, resource_version=STALE)
+    pods = (trimming.POD.trim(found) for found in listing.items)
+    return FreshNode(name, trimming.NODE.trim(manifest), tuple(pod for pod in pods if pod is not None))

@@ -1,70 +1,63 @@
-"""Nodes, and what is requested on each, read for feasibility and ranking; never for counting members."""
+"""Nodes, pods and volumes read directly, trimmed: for feasibility and ranking, never for counting members."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
 
-from webhook.cluster.door import NODES, PODS, Manifest
-from webhook.cluster.quantities import parse_quantity, requests_of
+from webhook.cluster.door import Manifest, Resource
 from webhook.cluster.reader import STALE, Reader
-from webhook.core.manifests import node_from, pod_from
-from webhook.core.model import NodeRoom
-from webhook.core.objects import Node
-from webhook.core.selectors import pinned_node
-from webhook.core.shapes import inside, text
+from webhook.cluster.trimming import Key, Kind, key_of
+from webhook.core.shapes import text
+
+Value = TypeVar("Value")
 
 Version = tuple[str, str]
 """An object's uid and resourceVersion: as long as both are the same, so is the object."""
 
+Known = Mapping[Key, tuple[Version, Any]]
+
 
 class UsageReader:
-    """Reads nodes and rooms, and remembers what it has worked out for every version of an object.
+    """Lists whole kinds, and remembers what it has trimmed for every version of an object.
 
     Safe to use from many threads: what is remembered is replaced as a whole, never changed.
     """
 
     def __init__(self) -> None:
-        self._nodes: Mapping[Version, Node] = {}
-        self._requests: Mapping[Version, Mapping[str, Decimal]] = {}
+        self._known: dict[Resource, Known] = {}
 
-    def nodes(self, reader: Reader) -> tuple[Node, ...]:
-        """All nodes, ordered by name."""
-        known = self._nodes
-        listing = reader.list(NODES, resource_version=STALE)
-        found = {
-            version: known.get(version) or node_from(manifest, parse_quantity)
-            for version, manifest in ((_version(item), item) for item in listing.items)
-        }
-        self._nodes = found
-        return tuple(sorted(found.values(), key=lambda node: node.name))
+    def read(self, reader: Reader, kind: Kind[Value]) -> Mapping[Key, Value]:
+        """Everything of a kind that is kept, in the order of the list."""
+        known = self._known.get(kind.resource, {})
+        found: dict[Key, tuple[Version, Any]] = {}
 
-    def rooms(self, reader: Reader) -> Mapping[str, NodeRoom]:
-        """What the pods on each node, or pinned or nominated to it, ask of it; finished pods ask nothing."""
-        known, found = self._requests, {}
-        totals: dict[str, dict[str, Decimal]] = {}
-        for manifest in reader.list(PODS, resource_version=STALE).items:
-            node_name = _node_of(manifest)
-            if not node_name:
-                continue
-            version = _version(manifest)
-            requests = found[version] = known.get(version) or requests_of(manifest)
-            total = totals.setdefault(node_name, {})
-            for name, amount in requests.items():
-                total[name] = total[name] + amount if name in total else amount
-        self._requests = found
-        return {node_name: NodeRoom(total) for node_name, total in totals.items()}
+        def visit(manifest: Manifest) -> None:
+            key, version = key_of(manifest), _version(manifest)
+            remembered = known.get(key)
+            if remembered is None or remembered[0] != version:
+                remembered = version, kind.trim(manifest)
+            found[key] = remembered
+
+        reader.scan(kind.resource, visit, resource_version=STALE)
+        self._known[kind.resource] = found
+        return {key: value for key, (_, value) in found.items() if value is not None}
 
 
-def _node_of(manifest: Manifest) -> str:
-    if inside(manifest, "status", "phase") in ("Succeeded", "Failed"):
-        return ""
-    bound = text(inside(manifest, "spec", "nodeName"))
-    if bound:
-        return bound
-    pod = pod_from(manifest)
-    # Admitted by us and not bound yet: it will be there in a moment.
-    return pinned_node(pod) or pod.nominated_node_name
+@dataclass(frozen=True, slots=True)
+class DirectStock:
+    """Kinds as they are listed for one round, each when it is first asked for, and once."""
+
+    usage: UsageReader
+    reader: Reader
+    _read: dict[Resource, Any] = field(default_factory=dict)
+
+    def of(self, kind: Kind[Value]) -> Mapping[Key, Value]:
+        """What is kept of a kind."""
+        if kind.resource not in self._read:
+            self._read[kind.resource] = self.usage.read(self.reader, kind)
+        return cast("Mapping[Key, Value]", self._read[kind.resource])
 
 
 def _version(manifest: Manifest) -> Version:

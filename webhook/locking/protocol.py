@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from webhook.core.model import ClaimListing, Decision, Group, GroupState, Options, Placing
+from webhook.core.model import ClaimListing, Decision, FreshNode, Group, GroupState, Options, Placing
 from webhook.core.objects import Claim
 from webhook.deadline import Deadline
 
@@ -25,7 +25,15 @@ class GroupCluster(Protocol):
     def read_group(
         self, group: Group, claims: Sequence[Claim], placings: Sequence[Placing], deadline: Deadline
     ) -> GroupState:
-        """The group's pods, then its owners' wishes, nodes and volumes; consistent reads."""
+        """The group's pods, then its owners' wishes, by consistent reads; then nodes and volumes."""
+        ...
+
+    def confirm_nodes(self, names: Iterable[str], deadline: Deadline) -> Sequence[FreshNode]:
+        """Nodes that were proposed and chosen, and the pods that are bound to them, read directly."""
+        ...
+
+    def promise(self, group: Group, placing: Placing, node_name: str) -> None:
+        """The pod was answered with this node: until it can be seen it counts there for other groups."""
         ...
 
     def swap(self, claim: Claim, annotations: dict[str, str | None], deadline: Deadline) -> None:

@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from webhook.core import ledger
-from webhook.core.model import Cause, ClaimListing, Entry, Group, GroupState, Snapshot
+from webhook.core.model import Cause, ClaimListing, Entry, Group, GroupState, Outcome, Placing, Snapshot
 from webhook.core.objects import Claim
+from webhook.core.policy import ASKED_FOR
 from webhook.core.rounds import Planned, own_claim, plan_round
-from webhook.errors import Conflict, Forbidden, Invalid, NotFound, OutOfTime, TooManyRequests, UnknownOutcome
+from webhook.errors import Conflict, Forbidden, Gone, Invalid, NotFound, OutOfTime, TooManyRequests, UnknownOutcome
 from webhook.locking.attempt import Attempt, Tools
+from webhook.locking.confirming import plan_confirmed
 from webhook.locking.protocol import Answer, Request
+from webhook.locking.unanswered import Unanswered
 from webhook.locking.waiting import WaitingRequests
 
 logger = logging.getLogger(__name__)
@@ -50,8 +53,7 @@ class Round:
         self._tools = tools
         self._cluster = tools.cluster
         self._writes = writes
-        # Tokens that this round wrote and has not answered, with the claim that holds their second record.
-        self._mine: dict[str, Claim | None] = {}
+        self._unanswered = Unanswered()
         # Live entries that one of this round's took the place of in the ledger.
         self._replaced: dict[str, Entry] = {}
 
@@ -66,7 +68,7 @@ class Round:
                 self._waiting.back_off()
             except TooManyRequests as error:
                 self._waiting.pause(error.retry_after)
-            except UnknownOutcome as error:
+            except (UnknownOutcome, Gone) as error:
                 logger.info("outcome unknown, deciding anew: %s", error, extra={"group": str(self._group)})
                 self._waiting.unknown += 1
                 self._waiting.back_off()
@@ -81,28 +83,27 @@ class Round:
         attempt = self._read_and_decide()
         if attempt is None:
             return
-        if not self._writes or not attempt.entries:
-            self._answer(attempt, attempt.planned)
-            return
-        self._remove_own_leftovers(attempt)
-        self._swap(attempt)
-        self._write_second_records(attempt)
-        self._answer(attempt, self._confirmed(attempt))
+        # Also without new entries: those of an earlier attempt that went unanswered would hold nodes for nothing.
+        if self._writes and (attempt.entries or self._unanswered.tokens):
+            self._remove_own_leftovers(attempt)
+            self._swap(attempt)
+            self._write_second_records(attempt)
+        confirmed = self._confirmed(attempt) if self._writes and attempt.entries else attempt.planned
+        self._answer(attempt, confirmed)
 
     def _read_and_decide(self) -> Attempt | None:
         """Steps 1 to 4; None where nobody can be decided for yet."""
         # 1. The group's claims, the lock claim among them, and the time that every judgement of age uses.
         listing = self._cluster.list_claims(self._group, self._waiting.deadline())
-        requests = self._with_own_claims(listing)
+        requests, lacking = self._by_own_claims(listing)
         order = ledger.by_precedence(listing.claims)
-        if not order:
-            self._waiting.guard(requests, Cause.NO_LOCK_CLAIM)
+        if lacking or not order:
+            self._leave_without_lock(lacking if order else (*lacking, *requests), listing)
         if not requests or not order:
             return None
         # 2. The pods, after the claims: an entry that is gone from the claims is then seen as a pod.
         placings = tuple(request.placing for request in requests)
-        state = self._cluster.read_group(self._group, listing.claims, placings, self._waiting.deadline())
-        self._waiting.topology_key = state.desired.options.topology_key
+        state = self._read_group(listing, placings)
         # 3. The live entries.
         recorded = ledger.read_records(listing.claims)
         self._tools.memory.report_unreadable(recorded.unreadable)
@@ -111,7 +112,16 @@ class Round:
             return None
         live, over = self._live(order[0], recorded, state, listing.now)
         # 4. Decide, purely.
-        snapshot = Snapshot(
+        planned = self._plan(self._snapshot(listing, state, live), placings, proposed=state.proposed)
+        return Attempt(listing, order[0], recorded, state, live, over, planned)
+
+    def _read_group(self, listing: ClaimListing, placings: Sequence[Placing]) -> GroupState:
+        state = self._cluster.read_group(self._group, listing.claims, placings, self._waiting.deadline())
+        self._waiting.desired = state.desired
+        return state
+
+    def _snapshot(self, listing: ClaimListing, state: GroupState, live: tuple[Entry, ...]) -> Snapshot:
+        return Snapshot(
             group=self._group,
             claims=listing.claims,
             pods=state.pods,
@@ -121,9 +131,31 @@ class Round:
             rooms=state.rooms,
             volumes=state.volumes,
             now=listing.now,
+            placed_pods=state.placed_pods,
+            promised=state.promised,
+            namespaces=state.namespaces,
         )
-        planned = plan_round(snapshot, placings, self._tools.decide, self._tools.tokens)
-        return Attempt(listing, order[0], recorded, state, live, over, planned)
+
+    def _leave_without_lock(self, requests: Sequence[Request], listing: ClaimListing) -> None:
+        """Without a claim nothing can be locked on: the guard, unless the set or its options ask for less."""
+        if not requests:
+            return
+        state = self._read_group(listing, tuple(request.placing for request in requests))
+        snapshot = self._snapshot(listing, state, ())
+        for request in requests:
+            decision = self._tools.decide(snapshot, request.placing)
+            if decision.outcome is Outcome.UNTOUCHED or decision.cause in ASKED_FOR:
+                self._waiting.give(request.member, decision)
+            else:
+                self._waiting.guard((request,), Cause.NO_LOCK_CLAIM)
+
+    def _plan(self, snapshot: Snapshot, placings: Sequence[Placing], *, proposed: bool) -> tuple[Planned, ...]:
+        """What is decided; of nodes that were only proposed, those that are chosen are read directly."""
+        if not proposed:
+            return plan_round(snapshot, placings, self._tools.decide, self._tools.tokens)
+        return plan_confirmed(
+            snapshot, placings, self._tools, lambda names: self._cluster.confirm_nodes(names, self._waiting.deadline())
+        )
 
     def _live(
         self, lock: Claim, recorded: ledger.Recorded, state: GroupState, now: int
@@ -140,7 +172,7 @@ class Round:
         for token in over:
             memory.forget(self._group, token)
             self._replaced.pop(token, None)
-        live = [entry for token, entry in known.items() if token not in over and token not in self._mine]
+        live = [entry for token, entry in known.items() if token not in over and token not in self._unanswered.tokens]
         in_ledger = [entry for entry in live if entry.token in recorded.ledger_tokens(lock)]
         return ledger.without_superseded(live, in_ledger), frozenset(over)
 
@@ -149,9 +181,8 @@ class Round:
         kept = ledger.without_superseded(attempt.live, attempt.entries)
         restored = {entry.token for entry in kept} - attempt.recorded.unbroken_tokens(attempt.lock)
         annotations = ledger.ledger_annotations((*kept, *attempt.entries), restored)
-        annotations |= ledger.second_record_annotations((), self._removable(attempt, attempt.lock))
-        # Known before the write is sent: whatever becomes of it, these tokens are this round's own.
-        self._mine.update(dict.fromkeys(attempt.new_tokens))
+        annotations |= ledger.second_record_annotations((), self._unanswered.removable(attempt, attempt.lock))
+        self._unanswered.write(attempt.new_tokens)
         self._replaced.update({entry.token: entry for entry in attempt.live if entry not in kept})
         try:
             self._cluster.swap(attempt.lock, annotations, self._waiting.deadline())
@@ -163,9 +194,10 @@ class Round:
         claim = attempt.second
         if claim is None:
             return
-        annotations = ledger.second_record_annotations(attempt.entries, self._removable(attempt, claim))
-        self._mine.update(dict.fromkeys(attempt.new_tokens, claim))
-        self._annotate(claim, annotations)
+        annotations = ledger.second_record_annotations(attempt.entries, self._unanswered.removable(attempt, claim))
+        self._unanswered.write(attempt.new_tokens, claim)
+        if annotations:
+            self._annotate(claim, annotations)
 
     def _confirmed(self, attempt: Attempt) -> tuple[Planned, ...]:
         """7. Whose answers may be given: read again; everybody else goes back to step 1."""
@@ -194,7 +226,7 @@ class Round:
 
         Of two tokens that have never been missing from one ledger the later writer has seen the earlier.
         """
-        known = attempt.recorded.entries().keys() | self._mine.keys() | recorded.unbroken_tokens(attempt.lock)
+        known = attempt.recorded.entries().keys() | self._unanswered.tokens | recorded.unbroken_tokens(attempt.lock)
         return recorded.entries().keys() <= known
 
     def _answer(self, attempt: Attempt, confirmed: Sequence[Planned]) -> None:
@@ -202,50 +234,42 @@ class Round:
             member = plan.placing.pod.name
             token = plan.entry.token if plan.entry is not None and self._writes else ""
             if plan.entry is not None and token:
-                self._mine.pop(token)
+                self._unanswered.answer(token)
                 self._tools.memory.remember(self._group, plan.entry)
+                if plan.entry.node:
+                    self._cluster.promise(self._group, plan.placing, plan.entry.node)
             own = frozenset(entry.token for entry in attempt.live if entry.member == member)
-            self._waiting.give(member, plan.decision, attempt.state.desired.options_of(member), token, own)
+            self._waiting.give(member, plan.decision, token, own)
         if len(confirmed) < len(attempt.planned):
             self._waiting.back_off()
 
-    def _with_own_claims(self, listing: ClaimListing) -> tuple[Request, ...]:
-        """The requests whose own claims exist; the others wait for a young claim, or get the guard."""
+    def _by_own_claims(self, listing: ClaimListing) -> tuple[tuple[Request, ...], tuple[Request, ...]]:
+        """The requests whose own claims exist, and those that lack one; a young claim is waited for."""
         by_name = {claim.name: claim for claim in listing.claims}
         ready: list[Request] = []
-        waiting = False
+        lacking: list[Request] = []
         for request in self._waiting.requests():
-            claims = [by_name.get(name) or self._get_claim(name) for name in request.placing.pod.claim_names]
+            pod = request.placing.pod
+            # Those of ephemeral volumes are made once the pod exists.
+            made_later = {claim.name for claim in pod.ephemeral_claims}
+            names = [name for name in pod.claim_names if name not in made_later]
+            claims = [by_name.get(name) or self._get_claim(name) for name in names]
             if all(claim is not None and not claim.deleting for claim in claims):
                 ready.append(request)
-            elif None in claims and request.deadline.clock() - request.arrived < YOUNG_CLAIM:
-                waiting = True
-            else:
-                self._waiting.guard((request,), Cause.NO_LOCK_CLAIM)
-        if waiting and not ready:
+            elif None not in claims or request.deadline.clock() - request.arrived >= YOUNG_CLAIM:
+                lacking.append(request)
+        if not ready and not lacking:
             self._waiting.pause(YOUNG_CLAIM_PERIOD)
-        return tuple(ready)
+        return tuple(ready), tuple(lacking)
 
     def _get_claim(self, name: str) -> Claim | None:
         return self._cluster.get_claim(self._group.namespace, name, self._waiting.deadline())
 
     def _remove_own_leftovers(self, attempt: Attempt) -> None:
         """Second records of unanswered tokens that step 6 will not take away would hold nodes for nothing."""
-        second = attempt.second
-        for claim in {where.uid: where for where in self._mine.values() if where is not None}.values():
-            if second is None or claim.uid != second.uid:
-                tokens = self._mine_on(claim)
-                self._annotate(claim, ledger.second_record_annotations((), tokens))
-                self._mine.update(dict.fromkeys(tokens))
-
-    def _mine_on(self, claim: Claim) -> frozenset[str]:
-        return frozenset(token for token, where in self._mine.items() if where is not None and where.uid == claim.uid)
-
-    def _removable(self, attempt: Attempt, claim: Claim) -> frozenset[str]:
-        """Second records on this claim that are over, or of this round's own unanswered tokens."""
-        there = attempt.recorded.seconds.get(claim.uid, {}).keys()
-        removable = there & (attempt.over | self._mine.keys()) | self._mine_on(claim)
-        return frozenset(removable - attempt.new_tokens)
+        for claim, tokens in tuple(self._unanswered.on_other_claims(attempt.second)):
+            self._annotate(claim, ledger.second_record_annotations((), tokens))
+            self._unanswered.write(tokens)
 
     def _annotate(self, claim: Claim, annotations: dict[str, str | None]) -> None:
         try:
