@@ -89,6 +89,14 @@ class ReplicaDoor:
         offset = self.clock_offsets[self.world.choices.index(len(self.clock_offsets))]
         return replace(listing, date=int(self.world.now + offset))
 
+    def scan(
+        self, resource: Resource, visit: Callable[[Manifest], object], *, resource_version: str = "", timeout: float
+    ) -> str:
+        listing = self.list(resource, resource_version=resource_version, timeout=timeout)
+        for item in listing.items:
+            visit(item)
+        return listing.resource_version
+
     def get(self, resource: Resource, name: str, *, namespace: str = "", timeout: float) -> Manifest:
         call = Call("get", resource.plural, name)
         found: Manifest = self._make(

@@ -357,7 +357,8 @@ def _objects(shape: Shape) -> list[Manifest]:
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
         "metadata": {"name": "local"},
-        "provisioner": "kubernetes.io/no-provisioner",
+        # It makes volumes wherever the pod goes, and has no driver to ask for.
+        "provisioner": "kubernetes.io/glusterfs",
         "volumeBindingMode": "WaitForFirstConsumer",
     }
     nodes = [
