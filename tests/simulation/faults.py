@@ -6,11 +6,11 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from webhook.cluster.door import CLAIMS, Listing, Manifest, Resource
+from webhook.cluster.door import CLAIMS, Listing, Manifest, Resource, WatchEvent
 from webhook.cluster.memory import MemoryCluster
 from webhook.core.keys import ENTRY_PREFIX, LOCK
 from webhook.errors import ApiError, TooManyRequests, UnknownOutcome
@@ -96,6 +96,17 @@ class ReplicaDoor:
         for item in listing.items:
             visit(item)
         return listing.resource_version
+
+    def scan(
+        self, resource: Resource, visit: Callable[[Manifest], object], *, resource_version: str = "", timeout: float
+    ) -> str:
+        listing = self.list(resource, resource_version=resource_version, timeout=timeout)
+        for item in listing.items:
+            visit(item)
+        return listing.resource_version
+
+    def watch(self, resource: Resource, **options: Any) -> Iterator[WatchEvent]:
+        raise AssertionError("the protocol watches nothing")
 
     def get(self, resource: Resource, name: str, *, namespace: str = "", timeout: float) -> Manifest:
         call = Call("get", resource.plural, name)

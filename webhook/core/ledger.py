@@ -171,6 +171,15 @@ def second_record_annotations(entries: Iterable[Entry], remove: Collection[str])
     return annotations
 
 
+def second_record_tokens(locations: Iterable[Location], claim: Claim) -> frozenset[str]:
+    """The tokens in the keys of those records that are second records on this claim."""
+    return frozenset(
+        location.key.removeprefix(ENTRY_PREFIX)
+        for location in locations
+        if location.claim_uid == claim.uid and location.key.startswith(ENTRY_PREFIX)
+    )
+
+
 def second_record_claim(claims: Sequence[Claim], lock: Claim, own: Collection[str]) -> Claim | None:
     """Where the round's second records go: a claim other than the lock, None if there is none.
 
@@ -224,9 +233,18 @@ def _entry_from(raw: object) -> Entry:
 
 
 def _text(raw: object) -> str:
-    if not isinstance(raw, str):
+    if not isinstance(raw, str) or not _is_unicode(raw):
         raise _Unreadable
     return raw
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be written anywhere: JSON can hold half of a surrogate pair, UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _as_json(entry: Entry) -> dict[str, str | int]:

@@ -14,7 +14,7 @@ from webhook.core.volumes import NodeIndex
 from webhook.core.whereabouts import Whereabouts
 
 # Guards that were asked for, so that `when-unplaceable` has nothing to say about them.
-_ASKED_FOR = frozenset({Cause.GUARD_OPTION, Cause.OTHER_SCHEDULER})
+ASKED_FOR = frozenset({Cause.GUARD_OPTION, Cause.OTHER_SCHEDULER})
 _WITHOUT_ANSWER = {WhenUnplaceable.DENY: Outcome.DENIED, WhenUnplaceable.ADMIT: Outcome.ADMITTED}
 _PINNED = frozenset({Outcome.PINNED, Outcome.RETURNED})
 
@@ -63,7 +63,7 @@ def when_unplaceable(decision: Decision, options: Options) -> Decision:
 
     A guard that was asked for stays, also where trouble came before the question whether it was.
     """
-    asked_for = decision.cause in _ASKED_FOR or options.placement is Placement.GUARD
+    asked_for = decision.cause in ASKED_FOR or options.placement is Placement.GUARD
     if decision.outcome is not Outcome.GUARDED or asked_for:
         return decision
     outcome = _WITHOUT_ANSWER.get(options.when_unplaceable)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 
 from webhook.core.groups import claims_of
-from webhook.core.model import Decision, Entry, NodeRoom, Outcome, Placing, Snapshot
+from webhook.core.model import Decision, Entry, Outcome, Placing, Snapshot
 from webhook.core.objects import Claim
 
 Decide = Callable[[Snapshot, Placing], Decision]
@@ -41,7 +40,8 @@ def plan_round(
         entry = _entry(snapshot, placing, decision, tokens)
         planned.append(Planned(placing, decision, entry))
         if entry is not None:
-            snapshot = _with_entry(snapshot, placing, entry)
+            # It counts from now on, and takes its room.
+            snapshot = replace(snapshot, entries=(*snapshot.entries, entry))
     return tuple(planned)
 
 
@@ -56,7 +56,8 @@ def _entry(snapshot: Snapshot, placing: Placing, decision: Decision, tokens: Ite
     # A set of one is not placed by the webhook and leaves no entry; a guarded pod is kept apart by the scheduler.
     if decision.outcome not in ASSIGNED:
         return None
-    claim = own_claim(placing, snapshot.claims)
+    # A claim that the group's label does not find tells the member's lives apart as well.
+    claim = own_claim(placing, (*snapshot.volumes.claims.values(), *snapshot.claims))
     return Entry(
         token=next(tokens),
         member=placing.pod.name,
@@ -66,13 +67,3 @@ def _entry(snapshot: Snapshot, placing: Placing, decision: Decision, tokens: Ite
         topology_key=decision.topology_key,
         time=snapshot.now,
     )
-
-
-def _with_entry(snapshot: Snapshot, placing: Placing, entry: Entry) -> Snapshot:
-    rooms = dict(snapshot.rooms)
-    if entry.node:
-        requested = dict(rooms.get(entry.node, NodeRoom()).requested)
-        for name, quantity in placing.requests.items():
-            requested[name] = requested.get(name, Decimal(0)) + quantity
-        rooms[entry.node] = NodeRoom(requested)
-    return replace(snapshot, entries=(*snapshot.entries, entry), rooms=rooms)

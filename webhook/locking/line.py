@@ -56,8 +56,8 @@ class Lines:
             line.tickets.append(ticket)
             starts = not line.running
             line.running = True
-        if starts:
-            Thread(target=self._work_off, args=(group, line), name=f"round {group}", daemon=True).start()
+        if starts and not self._start(group, line):
+            return _guarded(Cause.BUSY)
         in_time = ticket.answered.wait(request.deadline.left())
         with self._lock:
             line.waiting -= 1
@@ -65,6 +65,22 @@ class Lines:
                 line.tickets.remove(ticket)
             self._forget_if_idle(group, line)
             return ticket.answer or _guarded(Cause.INTERNAL if in_time else Cause.BUDGET_USED_UP)
+
+    def _start(self, group: Group, line: _Line) -> bool:
+        """Begin to work the line off; False if the process may have no more threads: then nobody may wait for one."""
+        try:
+            Thread(target=self._work_off, args=(group, line), name=f"round {group}", daemon=True).start()
+        except RuntimeError as error:
+            logger.warning("no round can be run: %s", error)
+            with self._lock:
+                line.running = False
+                line.waiting -= 1
+                for ticket in line.tickets:
+                    ticket.answered.set()
+                line.tickets.clear()
+                self._forget_if_idle(group, line)
+            return False
+        return True
 
     def look(self, group: Group, request: Request) -> Answer:
         """Decide on a snapshot of its own: nothing is written, nothing is remembered, nobody is waited for."""

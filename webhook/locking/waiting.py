@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from webhook.core.model import Cause, Decision, Options, Outcome
+from webhook.core.model import Cause, Decision, Desired, Options, Outcome
 from webhook.deadline import Deadline
 from webhook.locking.attempt import Tools
 from webhook.locking.protocol import Answer, Effort, Request
@@ -20,13 +20,16 @@ NO_OPTIONS: Final = Options()
 
 
 class WaitingRequests:
-    """Gives each request its answer exactly once. `topology_key` is what guards use, as soon as it is known."""
+    """Gives each request its answer exactly once.
+
+    `desired`: what the group's owners want, as soon as it was read: guards keep to its topology key and options.
+    """
 
     def __init__(self, requests: Iterable[Request], tools: Tools, deliver: Callable[[Request, Answer], None]) -> None:
         self._open = {request.member: request for request in requests}
         self._tools = tools
         self._deliver = deliver
-        self.topology_key = NO_OPTIONS.topology_key
+        self.desired: Desired | None = None
         self.attempts = self.conflicts = self.unknown = 0
 
     def requests(self) -> tuple[Request, ...]:
@@ -43,8 +46,8 @@ class WaitingRequests:
     def guard(self, requests: Iterable[Request], cause: Cause, detail: str = "") -> None:
         """Answer with the guard."""
         for request in requests:
-            decision = Decision(Outcome.GUARDED, cause, topology_key=self.topology_key, detail=detail)
-            self.give(request.member, decision)
+            key = self.options_of(request.member).topology_key
+            self.give(request.member, Decision(Outcome.GUARDED, cause, topology_key=key, detail=detail))
 
     def guard_all(self, cause: Cause, detail: str = "") -> None:
         """Answer everybody with the guard."""
@@ -54,13 +57,17 @@ class WaitingRequests:
         self,
         member: str,
         decision: Decision,
-        options: Options = NO_OPTIONS,
         token: str = "",
         live_tokens: frozenset[str] = frozenset(),
     ) -> None:
         """Answer one member's request."""
         effort = Effort(self.attempts, self.conflicts, self.unknown)
-        self._deliver(self._open.pop(member), Answer(decision, options, token, live_tokens, effort))
+        answer = Answer(decision, self.options_of(member), token, live_tokens, effort)
+        self._deliver(self._open.pop(member), answer)
+
+    def options_of(self, member: str) -> Options:
+        """The options in force for a member, the defaults as long as nothing was read."""
+        return NO_OPTIONS if self.desired is None else self.desired.options_of(member)
 
     def deadline(self) -> Deadline:
         """The latest deadline of those that wait: what bounds the round's calls."""
