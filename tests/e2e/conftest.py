@@ -207,9 +207,10 @@ def tidb_cluster_kind(control_plane: ControlPlane) -> None:
 
 
 def define(api: Api, *definitions: Object) -> None:
-    """Create CustomResourceDefinitions and wait until their kinds are served."""
+    """Create (or replace) CustomResourceDefinitions and wait until their kinds are served."""
     for definition in definitions:
-        api.create(definition)
+        # By apply: what the client-side way would keep in an annotation may be too long for one.
+        api.apply(definition, manager="e2e")
     names = {definition["metadata"]["name"] for definition in definitions}
 
     def established(found: list[Object]) -> bool:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the control plane that the end-to-end tests run: kube-apiserver, kube-controller-manager, kube-scheduler, kubectl,
-# etcd and kwok, from the Go modules that the go.mod files beside this script name. Everything lands in bin/ (git-ignored).
+# etcd, kwok and tidb-operator, from the Go modules that the go.mod files beside this script name. Everything lands in bin/ (git-ignored).
 #
 #   build.sh             the control plane
 #   build.sh helm        Helm 3 and Helm 4, which the chart's tests need
@@ -164,6 +164,24 @@ helm_stamps() {
 		"-X $internal/pkg/chartutil.k8sVersionMajor=1 -X $internal/pkg/chartutil.k8sVersionMinor=$(cut -d. -f2 <<<"$client")"
 }
 
+# A real client of the webhook: the controller manager of tidb-operator v1, and the kinds that it works on.
+build_tidb_operator() {
+	local key module
+	key=$(key - tidb-operator)
+	current tidb-operator "$key" tidb-controller-manager && return 0
+	need_go
+	rm -f "$bin/.made-tidb-operator"
+	say "tidb-operator: the first build takes about 5 minutes on 2 cores, a later one seconds"
+	# PD's port is a variable of the linker: 2379 might be taken by an etcd of this machine.
+	build tidb-operator "-s -w -X github.com/pingcap/tidb-operator/pkg/apis/pingcap/v1alpha1.customPortPDClient=12379" \
+		tidb-controller-manager=github.com/pingcap/tidb-operator/cmd/controller-manager
+	module=$(cd tidb-operator && go list -m -f '{{.Dir}}' github.com/pingcap/tidb-operator)
+	rm -rf "$bin/tidb-operator-kinds"
+	mkdir -p "$bin/tidb-operator-kinds"
+	find "$module/manifests/crd/v1" -name '*.yaml' -exec install -m 644 {} "$bin/tidb-operator-kinds/" ';'
+	echo "$key" >"$bin/.made-tidb-operator"
+}
+
 # Not forbidden (the skew policy allows some of it), but nobody should have to find it out from a strange test failure.
 warn_of_mixed_versions() {
 	local theirs
@@ -184,3 +202,4 @@ warn_of_mixed_versions
 build_etcd
 build_kwok
 build_kubernetes
+build_tidb_operator
