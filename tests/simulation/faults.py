@@ -86,16 +86,8 @@ class ReplicaDoor:
                 timeout=timeout,
             ),
         )
-        offset = self.clock_offsets[self.world.choices.index(len(self.clock_offsets))]
+        offset = self._clock_offset() if self._is_shared(call) else 0.0
         return replace(listing, date=int(self.world.now + offset))
-
-    def scan(
-        self, resource: Resource, visit: Callable[[Manifest], object], *, resource_version: str = "", timeout: float
-    ) -> str:
-        listing = self.list(resource, resource_version=resource_version, timeout=timeout)
-        for item in listing.items:
-            visit(item)
-        return listing.resource_version
 
     def scan(
         self, resource: Resource, visit: Callable[[Manifest], object], *, resource_version: str = "", timeout: float
@@ -187,6 +179,9 @@ class ReplicaDoor:
             self._note("lost answer")
             raise UnknownOutcome(call.verb, call.resource, call.name)
         return result
+
+    def _clock_offset(self) -> float:
+        return self.clock_offsets[self.world.choices.index(len(self.clock_offsets))]
 
     def _is_shared(self, call: Call) -> bool:
         """Whether the call is about what replicas share: the claims and the group's pods."""
