@@ -264,7 +264,7 @@ def test_nine_stores_on_three_nodes_all_run_though_one_was_guarded_at_last() -> 
     assert (per_node(stand), leader.deleted) == ([3, 3, 3], ["db-tikv-8"])
 
 
-def test_a_running_guarded_member_is_named_and_never_deleted_and_after_its_deletion_all_nine_run() -> None:
+def test_a_running_guarded_member_is_named_and_never_deleted_and_once_it_is_pinned_all_nine_run() -> None:
     stand, pods = nine_of_which_one_is_guarded(first=True)
     leader = Leader(stand)
     run(stand, leader, pods, 60)

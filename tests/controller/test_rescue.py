@@ -109,6 +109,9 @@ NOWHERE = Decision(Outcome.GUARDED, Cause.NO_SAFE_NODE, detail="all full")
         ),
         pytest.param(PINNED, Sight(TO_N2, problem="cordoned", wanted=False), Verdict.LEAVE, id="not wanted any more"),
         pytest.param(GUARDED, Sight(TO_N2), Verdict.FREE, id="a place"),
+        pytest.param(
+            GUARDED, Sight(Decision(Outcome.GUARDED, Cause.GUARD_OPTION)), Verdict.LEAVE, id="to be guarded by now"
+        ),
         pytest.param(GUARDED, Sight(NOWHERE), Verdict.STUCK, id="no place"),
         pytest.param(GUARDED, Sight(TO_N2, settling=True), Verdict.LEAVE, id="its volume is being made"),
         pytest.param(

@@ -182,7 +182,7 @@ class Rescue:
     def _say_replaced(self, held: Held, seen: Sight) -> None:
         message = texts.of_replaced(held, seen)
         line = DecisionLine(
-            uid=held.pod.uid,
+            uid="",
             namespace=held.pod.namespace,
             pod=held.pod.name,
             group=str(held.group),

@@ -27,11 +27,11 @@ PENDING: Final = ("", "Pending")
 
 _PINNING: Final = frozenset({Outcome.PINNED, Outcome.RETURNED})
 # Guards that another life would get again, or that wait for something that only people can mend.
-_GUARDED_ON_PURPOSE: Final = {
-    Cause.NO_LOCK_CLAIM.value: "it is guarded for want of a claim",
+_ON_PURPOSE: Final = {
     Cause.GUARD_OPTION.value: "the option placement is Guard",
     Cause.OTHER_SCHEDULER.value: "another scheduler places it",
 }
+_FOR_GOOD: Final = {**_ON_PURPOSE, Cause.NO_LOCK_CLAIM.value: "it is guarded for want of a claim"}
 # Decisions that say nothing of the pod: what they rest on could not be read.
 _TROUBLE: Final = frozenset(
     {
@@ -112,7 +112,7 @@ def held_by_us(
     if (cause := untouched_cause(pod, own)) is not None:
         return LeftAlone(f"{cause.value}: it is not ours to place")
     if pod.scheduler_name in other_schedulers:
-        return LeftAlone(_GUARDED_ON_PURPOSE[Cause.OTHER_SCHEDULER.value])
+        return LeftAlone(_ON_PURPOSE[Cause.OTHER_SCHEDULER.value])
     record = record_from(pod.annotations.get(keys.DECISION))
     if record is not None and record.member == pod.name:
         return _by_record(pod, group, record)
@@ -147,7 +147,7 @@ def judge(held: Held, seen: Sight) -> Finding:
         return Finding(Verdict.LEAVE, "the scheduler has chosen a node for its volume")
     if decision.outcome in _PINNING and decision.node != held.node:
         return Finding(Verdict.FREE, f"{decision.node} is possible")
-    if decision.outcome is Outcome.UNTOUCHED:
+    if decision.outcome is Outcome.UNTOUCHED or decision.cause.value in _ON_PURPOSE:
         return Finding(Verdict.LEAVE, f"{decision.cause.value}: it is not ours to place")
     return Finding(Verdict.STUCK, decision.detail or decision.cause.value or decision.outcome.value)
 
@@ -171,7 +171,7 @@ def _by_record(pod: Pod, group: Group, record: DecisionRecord) -> Held | LeftAlo
             return LeftAlone("somebody has taken off what holds it")
         return Held(pod, group, Kind.PINNED, record.node)
     if record.outcome == Outcome.GUARDED:
-        why = _GUARDED_ON_PURPOSE.get(record.cause)
+        why = _FOR_GOOD.get(record.cause)
         return LeftAlone(why) if why else Held(pod, group, Kind.GUARDED)
     if record.outcome == Outcome.RETURNED_WAITING:
         return LeftAlone("its volume holds it")
