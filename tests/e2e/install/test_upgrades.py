@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 from collections.abc import Callable
 
 import pytest
 
 from e2e import objects
 from e2e.api import Api, running
-from e2e.control_plane import ControlPlane
-from e2e.install.helm import Helm
+from e2e.control_plane import ControlPlane, components
+from e2e.install.helm import CHART, Helm
 from e2e.install.load import member, steady_load
 from e2e.install.release import Release
 from e2e.objects import Object
@@ -145,12 +148,38 @@ def test_of_a_deleted_namespace_one_command_removes_what_is_left(
 ) -> None:
     api.delete("Namespace", release.namespace)
     wait_until(lambda: api.find("Deployment", release.name, release.namespace) is None, "the Deployment to go", 60)
-    kinds = (
-        "mutatingwebhookconfiguration,mutatingadmissionpolicybinding,mutatingadmissionpolicy,"
-        "validatingadmissionpolicybinding,validatingadmissionpolicy,flowschema,prioritylevelconfiguration,"
-        "clusterrole,clusterrolebinding"
-    )
-    done = control_plane.kubectl("delete", kinds, "-l", "app.kubernetes.io/part-of=tidb-ha-webhook")
-    assert done.returncode == 0, done.stderr
+    assert shell(control_plane, documented("kubectl delete mutatingwebhookconfiguration")).returncode == 0
     assert release.configuration() is None
     api.create(member(), dryRun="All")
+
+
+def test_one_command_takes_the_annotations_off_the_claims_and_leaves_those_of_others(
+    control_plane: ControlPlane, api: Api, namespace: str
+) -> None:
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "plain", "namespace": namespace},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    ours = {"tidb-ha-webhook.io/lock": "{}", "tidb-ha-webhook.io/entry.0123": "{}", "theirs": "1"}
+    annotated = {**claim["metadata"], "name": "annotated", "annotations": ours}
+    api.create(claim)
+    api.create({**claim, "metadata": annotated})
+    done = shell(control_plane, documented("kubectl get pvc"))
+    assert done.returncode == 0, done.stderr
+    found = api.get("PersistentVolumeClaim", "annotated", namespace)["metadata"]["annotations"]
+    assert found == {"theirs": "1"}
+
+
+def documented(begin: str) -> str:
+    """The command of the chart's README that begins so."""
+    blocks = re.findall(r"```sh\n(.*?)```", (CHART / "README.md").read_text(), re.DOTALL)
+    return next(block for block in blocks if block.startswith(begin))
+
+
+def shell(control_plane: ControlPlane, command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as a user would, as the administrator."""
+    path = f"{components.binary('kubectl').parent}:{os.environ['PATH']}"
+    environment = {"PATH": path, "KUBECONFIG": str(control_plane.kubeconfig)}
+    return subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, check=False)
