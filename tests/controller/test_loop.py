@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from itertools import pairwise
 from typing import Any
@@ -21,6 +22,7 @@ from cluster_objects import (
     a_volume,
     claims,
     generic_world,
+    pinned,
     with_floor,
 )
 from controller.standing import Leader, cordon, play_owner, pods_of
@@ -168,6 +170,20 @@ def test_a_pod_that_is_pinned_by_its_nodeselector_is_freed_too() -> None:
     leader = Leader(stand)
     leader.turns(10)
     assert leader.deleted == ["kv-tikv-a1b2c3"]
+
+
+def test_a_pinned_pod_whose_own_guard_keeps_it_off_is_freed() -> None:
+    stand = Stand(*a_v1_world(node_count=4))
+    stand.cluster.admit(a_pod("db-tikv-1", nodeName="n1"), namespace=SPACE)
+    pod = with_floor(a_pod())
+    pod["spec"]["affinity"] |= pinned("n1")
+    record = {"v": 1, "member": "db-tikv-0", "outcome": "pinned", "node": "n1", "domain": "n1"}
+    pod["metadata"]["annotations"][keys.DECISION] = json.dumps(record)
+    stand.cluster.admit(pod, namespace=SPACE)
+    leader = Leader(stand)
+    leader.turns(10)
+    assert leader.deleted == ["db-tikv-0"]
+    assert "anti-affinity" in leader.notices[0].message
 
 
 # --- guarded
