@@ -178,14 +178,17 @@ class HandSet:
             for claim in objects.member_claims(self.set, ordinal):
                 self.api.create(claim)
 
-    def create_pods(self, ordinals: Sequence[int], *, timeout: float = 60, **spec: Any) -> Tries:
-        """The pods of some members, all at the same moment."""
+    def create_pods(
+        self, ordinals: Sequence[int], *, timeout: float = 60, apis: Sequence[Api] = (), **spec: Any
+    ) -> Tries:
+        """The pods of some members, all at the same moment, through several API servers in turn if `apis` are given."""
+        through = apis or (self.api,)
         tries, barrier, errors = Tries(), threading.Barrier(len(ordinals)), []
 
         def one(ordinal: int) -> None:
             barrier.wait()
             try:
-                tries.create(self.api, objects.member_pod(self.set, ordinal, **spec), timeout)
+                tries.create(through[ordinal % len(through)], objects.member_pod(self.set, ordinal, **spec), timeout)
             except (ApiError, urllib3.exceptions.HTTPError) as error:
                 errors.append(error)
 

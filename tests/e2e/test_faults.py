@@ -11,17 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from e2e import objects
 from e2e.api import Api, ApiError
-from e2e.conftest import registered
+from e2e.conftest import define, registered
 from e2e.control_plane import ControlPlane
 from e2e.faults import Answer, Delay, DelayAnswer, DropAnswer, Reset, Rule
 from e2e.objects import ENTRY_PREFIX, LOCK, Object
 from e2e.place import Create, HandSet, Place, Tries, node_of, per_node, pin_of
-from e2e.replicas import SERVICE, Replica, Webhook, tally
+from e2e.replicas import SERVICE, Replica, Webhook, tally, wait_until_called
 from e2e.rounds import few, rounds
 from e2e.waiting import wait_until
 
@@ -54,7 +55,8 @@ def frail_place(api: Api, create: Create, frail: Webhook, request: pytest.Fixtur
 class Rounds:
     """Sets of `size` on three nodes, `sets` of them at once, with a fault in the middle of their creates."""
 
-    def __init__(self, place: Place, create: Create, size: int = 3, sets: int = 1) -> None:
+    def __init__(self, place: Place, create: Create, size: int = 3, sets: int = 1, apis: Sequence[Api] = ()) -> None:
+        self.apis = apis
         create(*objects.local_cluster(THREE, volumes=size * sets))
         self.place, self.size, self.sets = place, size, sets
         self.given: Counter[str] = Counter()
@@ -70,7 +72,9 @@ class Rounds:
         for members in sets:
             members.create_claims(range(self.size))
         with ThreadPoolExecutor(max_workers=self.sets) as executor:
-            creates = [executor.submit(members.create_pods, range(self.size), timeout=90) for members in sets]
+            creates = [
+                executor.submit(members.create_pods, range(self.size), timeout=90, apis=self.apis) for members in sets
+            ]
             yield Round(sets, creates)
         for members, created in zip(sets, creates, strict=True):
             self.check(members, created.result())
@@ -318,6 +322,40 @@ def test_a_lock_claim_that_is_deleted_in_the_middle_of_a_round_stacks_nobody(
                     create_again(api, objects.member_claims(members.set, 0)[0])
 
     tell(scenario.summary())
+    assert scenario.share_pinned() >= 0.6
+
+
+@pytest.mark.timeout(200 + 30 * few(50))
+def test_two_api_servers_on_one_etcd_of_which_one_is_killed_stack_nobody(tmp_path: Path, tell: Tell) -> None:
+    with (
+        ControlPlane(tmp_path / "plane", apiservers=2) as plane,
+        Api(plane.urls[0], plane.token, plane.files.ca) as first,
+        Api(plane.urls[1], plane.token, plane.files.ca) as second,
+        Webhook(
+            plane, tmp_path / "webhook", replicas=3, proxied=True, servers=plane.urls, service=("system", SERVICE)
+        ) as webhook,
+    ):
+
+        def create(*manifests: Object) -> list[Object]:
+            return [first.create(manifest) for manifest in manifests]
+
+        define(first, objects.custom_resource_definition(objects.ADVANCED_GROUP, "v1", "StatefulSet", "statefulsets"))
+        create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "system"}})
+        create(objects.external_name_service("system", SERVICE))
+        with registered(first, create, webhook, "two-api-servers") as place:
+            wait_until_called(second, place.namespace)
+            scenario = Rounds(place, create, size=9, sets=1, apis=(first, second))
+            for _ in range(few(50)):
+                with scenario.one():
+                    pass
+            undisturbed = scenario.summary()
+            for _ in range(few(50)):
+                slow_answers(webhook)
+                with scenario.one():
+                    first_writer(webhook)
+                    plane.restart_apiserver(1)
+
+    tell(f"undisturbed: {undisturbed}; then: {scenario.summary()}")
     assert scenario.share_pinned() >= 0.6
 
 

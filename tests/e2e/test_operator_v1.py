@@ -23,7 +23,7 @@ from e2e.replicas import tally
 pytestmark = pytest.mark.e2e
 
 Tell = Callable[[str], None]
-# What the operator also logs where there is no webhook: conflicts, before the first PD pod, while something is changing.
+# What the operator also logs without a webhook: conflicts, before the first PD pod, while something is changing.
 ORDINARY = ("object has been modified", "has no endpoints", "phase is not Normal", "not found", "status sync failed")
 
 
