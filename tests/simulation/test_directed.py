@@ -10,9 +10,11 @@ from collections.abc import Callable
 
 import pytest
 
+from webhook.cluster.door import CLAIMS
 from webhook.core.keys import ENTRY_PREFIX, LOCK
 from webhook.core.model import Outcome
 
+from .faults import TOKEN
 from .life import Life, Replica, Shape, Substitutes
 from .mutations import MUTATIONS
 from .world import EveryChoice, World, reads, writes
@@ -213,3 +215,38 @@ def test_an_erased_ledger_is_healed_by_the_next_writer() -> None:
     finish(life, 2, first)
     assert life.oracle.unsafe == []
     assert life.oracle.outcomes == {Outcome.PINNED: 3}
+
+
+def test_an_entry_of_a_lost_attempt_is_taken_from_the_claim_that_was_the_lock_then() -> None:
+    life = Life(World(EveryChoice()), Shape("pd", 3, 3))
+    life.storing = lambda: None
+    first, second = life.add_replica(), life.add_replica()
+    prepare_claims(life)
+    one = life.create([0], first)
+    life.world.run_until(one, writes(ENTRY_PREFIX))
+    life.defer_deleting(0)
+    life.world.run_until(one)
+    assert tokens_on(life, 0) == set()
+    finish(life, 1, second)
+    finish(life, 2, second)
+    assert life.oracle.outcomes == {Outcome.PINNED: 3}
+
+
+def test_a_round_that_ends_with_a_guard_leaves_no_entry_of_a_lost_attempt() -> None:
+    life = Life(World(EveryChoice()), ONE_NODE)
+    life.storing = lambda: None
+    first, second = life.add_replica(), life.add_replica()
+    prepare_claims(life)
+    one = life.create([0], first)
+    life.world.run_until(one, writes(ENTRY_PREFIX))
+    life.erase(0)
+    finish(life, 1, second)
+    life.world.run_until(one)
+    (given,) = life.tolerated
+    assert set.union(*(tokens_on(life, ordinal) for ordinal in range(3))) == {given}
+
+
+def tokens_on(life: Life, ordinal: int) -> set[str]:
+    """The tokens in the records on a member's claim."""
+    claim = life.cluster.get(CLAIMS, life.claim_name(ordinal), namespace="shop", timeout=1)
+    return set(TOKEN.findall(str(claim["metadata"].get("annotations", {}))))

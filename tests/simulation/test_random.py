@@ -7,7 +7,7 @@ import pytest
 from .mutations import MUTATIONS
 from .scenarios import Report, run, run_many
 
-QUIET_RUNS = 200
+QUIET_RUNS = 500
 FAULTY_RUNS = 2000
 # A mutation is looked for at the seed where it was caught last, then from the first seed on.
 CAUGHT_AT = {

@@ -76,6 +76,11 @@ class Recorded:
         """
         return self.ledger_tokens(claim) - self.restored.get(claim.uid, frozenset())
 
+    def ledger_without(self, claim: Claim, tokens: Collection[str]) -> dict[str, str | None]:
+        """The annotation that takes these tokens, and nothing else, from the ledger of this claim."""
+        kept = tuple(entry for entry in self.ledgers.get(claim.uid, ()) if entry.token not in tokens)
+        return ledger_annotations(kept, self.restored.get(claim.uid, frozenset()))
+
 
 class _Unreadable(Exception):
     """The value is not a record of any version."""

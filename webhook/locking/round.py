@@ -184,10 +184,7 @@ class Round:
         annotations |= ledger.second_record_annotations((), self._unanswered.removable(attempt, attempt.lock))
         self._unanswered.write(attempt.new_tokens)
         self._replaced.update({entry.token: entry for entry in attempt.live if entry not in kept})
-        try:
-            self._cluster.swap(attempt.lock, annotations, self._waiting.deadline())
-        except NotFound as error:
-            raise Conflict(error.verb, error.resource, error.name, detail="the claim is gone") from error
+        self._swap_ledger(attempt.lock, annotations)
 
     def _write_second_records(self, attempt: Attempt) -> None:
         """6. The same entries once more, on another claim, before the answer."""
@@ -266,10 +263,23 @@ class Round:
         return self._cluster.get_claim(self._group.namespace, name, self._waiting.deadline())
 
     def _remove_own_leftovers(self, attempt: Attempt) -> None:
-        """Second records of unanswered tokens that step 6 will not take away would hold nodes for nothing."""
+        """Unanswered entries that steps 5 and 6 will not take away would hold nodes for nothing.
+
+        They are second records on another claim than the next ones, and entries in the ledger of a claim that was
+        the lock at an earlier attempt: the lock moves when claims become Bound.
+        """
         for claim, tokens in tuple(self._unanswered.on_other_claims(attempt.second)):
             self._annotate(claim, ledger.second_record_annotations((), tokens))
             self._unanswered.write(tokens)
+        for claim in attempt.listing.claims:
+            if claim.uid != attempt.lock.uid and attempt.recorded.ledger_tokens(claim) & self._unanswered.tokens:
+                self._swap_ledger(claim, attempt.recorded.ledger_without(claim, self._unanswered.tokens))
+
+    def _swap_ledger(self, claim: Claim, annotations: dict[str, str | None]) -> None:
+        try:
+            self._cluster.swap(claim, annotations, self._waiting.deadline())
+        except NotFound as error:
+            raise Conflict(error.verb, error.resource, error.name, detail="the claim is gone") from error
 
     def _annotate(self, claim: Claim, annotations: dict[str, str | None]) -> None:
         try:
