@@ -15,7 +15,7 @@ from webhook.core import keys
 from webhook.core.model import Cause, Outcome
 from webhook.errors import Conflict, Forbidden, Invalid, NotFound, TooManyRequests, UnknownOutcome
 from webhook.locking.protocol import Answer
-from webhook.locking.round import YOUNG_CLAIM
+from webhook.locking.round import UNBOUND_CLAIM, YOUNG_CLAIM
 from webhook.locking.waiting import LEAST_LEFT
 
 
@@ -327,3 +327,43 @@ def test_another_lock_claim_at_the_confirmation_sends_everybody_back() -> None:
     answer = ask(stand).only
     assert answer.effort.attempts == 2
     assert keys.LOCK in stand.records()["tikv-db-tikv-2"]
+
+
+IMMEDIATE = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "at-once"},
+    "provisioner": "example.test/disks",
+    "volumeBindingMode": "Immediate",
+}
+
+
+def an_immediate_stand() -> Stand:
+    made = [a_claim(f"tikv-db-tikv-{ordinal}") for ordinal in range(2)]
+    for claim in made:
+        claim["spec"]["storageClassName"] = "at-once"
+    volume = a_volume("pv-1", "n2")
+    volume["spec"]["storageClassName"] = "at-once"
+    return Stand(*nodes(), a_set(), IMMEDIATE, volume, *made)
+
+
+def test_a_claim_of_a_class_that_binds_at_once_is_waited_for_and_its_volume_followed() -> None:
+    stand = an_immediate_stand()
+    bound = {"spec": {"volumeName": "pv-1"}, "status": {"phase": "Bound"}}
+    looks = iter(range(3))
+
+    def binds() -> None:
+        if next(looks, None) is None:
+            stand.door.before.clear()
+            stand.patch(CLAIMS, SECOND, bound)
+
+    stand.door.before[f"list {PVC}"] = binds
+    answer = ask(stand, "db-tikv-1").only
+    assert (answer.decision.outcome, answer.decision.node) == (Outcome.PINNED, "n2")
+    assert 0 < stand.clock.monotonic() < UNBOUND_CLAIM
+
+
+def test_a_claim_of_a_class_that_binds_at_once_and_does_not_is_the_guard_after_two_seconds() -> None:
+    stand = an_immediate_stand()
+    assert ask(stand, "db-tikv-1").brief == (Outcome.GUARDED, Cause.NO_SAFE_NODE)
+    assert UNBOUND_CLAIM <= stand.clock.monotonic() < UNBOUND_CLAIM + 1

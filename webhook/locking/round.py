@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from webhook.core import ledger
+from webhook.core.binding import UNBOUND_IMMEDIATE
 from webhook.core.model import Cause, ClaimListing, Entry, Group, GroupState, Outcome, Placing, Snapshot
 from webhook.core.objects import Claim
 from webhook.core.policy import ASKED_FOR
@@ -30,6 +31,9 @@ logger = logging.getLogger(__name__)
 # How long "not found" may mean "not yet" for a pod's own claim, and how often it is asked for (s).
 YOUNG_CLAIM: Final = 1.0
 YOUNG_CLAIM_PERIOD: Final = 0.05
+# How long an unbound claim of a class that binds at once is waited for, and how often it is looked at (s).
+UNBOUND_CLAIM: Final = 2.0
+UNBOUND_CLAIM_PERIOD: Final = 0.1
 
 
 class Round:
@@ -113,7 +117,22 @@ class Round:
         live, over = self._live(order[0], recorded, state, listing.now)
         # 4. Decide, purely.
         planned = self._plan(self._snapshot(listing, state, live), placings, proposed=state.proposed)
-        return Attempt(listing, order[0], recorded, state, live, over, planned)
+        planned = self._without_those_that_wait(planned)
+        return Attempt(listing, order[0], recorded, state, live, over, planned) if planned else None
+
+    def _without_those_that_wait(self, planned: Sequence[Planned]) -> tuple[Planned, ...]:
+        """Without the pods whose claims of class Immediate get their volumes any moment; nobody is left: a pause."""
+        arrived = {request.member: request.arrived for request in self._waiting.requests()}
+        now = self._waiting.deadline().clock()
+        settled = tuple(
+            plan
+            for plan in planned
+            if UNBOUND_IMMEDIATE not in plan.decision.passed_over.values()
+            or now - arrived[plan.placing.pod.name] >= UNBOUND_CLAIM
+        )
+        if not settled:
+            self._waiting.pause(UNBOUND_CLAIM_PERIOD)
+        return settled
 
     def _read_group(self, listing: ClaimListing, placings: Sequence[Placing]) -> GroupState:
         state = self._cluster.read_group(self._group, listing.claims, placings, self._waiting.deadline())
