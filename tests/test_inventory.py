@@ -36,7 +36,7 @@ from webhook.cluster.door import (
 from webhook.cluster.inventory import Inventory, InventoryView
 from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.shelves import Catalogue, NodeShelf, PodShelf
-from webhook.cluster.watching import BROKEN_ALLOWED, FIRST_WAIT, LONGEST_WAIT, Follower, Pace, Pulse
+from webhook.cluster.watching import BROKEN_ALLOWED, FIRST_WAIT, LEAST_PERIOD, LONGEST_WAIT, Follower, Pace, Pulse
 from webhook.core.objects import PodOnNode
 from webhook.errors import Forbidden, Gone, TooManyRequests, UnknownOutcome
 
@@ -167,7 +167,7 @@ def test_a_list_then_events_make_what_is_kept() -> None:
         bookmark(20),
     ]
     following = Following([(10, [a_pod("a", "n1"), a_pod("b", "n1")])], [events, []])
-    assert following.times(2) == [0.0, 0.0]
+    following.times(2)
     assert following.seen() == {"n2": ["a", "c"]}
     assert following.door.calls == ["list from 0", "watch from 10 for 3 s", "watch from 20 for 3 s"]
 
@@ -200,7 +200,19 @@ def test_the_wait_after_trouble_doubles_up_to_the_longest_and_begins_anew_after_
     following = Following([(10, [])], [RESET_ERROR] * 9 + [[], RESET_ERROR])
     waits = following.times(11)
     assert waits[:3] == [FIRST_WAIT, 2 * FIRST_WAIT, 4 * FIRST_WAIT]
-    assert waits[8:] == [LONGEST_WAIT, 0.0, FIRST_WAIT]
+    assert waits[8:] == [LONGEST_WAIT, LEAST_PERIOD, FIRST_WAIT]
+
+
+def test_a_watch_that_lasted_is_begun_again_at_once_and_one_that_did_not_a_little_later() -> None:
+    following = Following([(10, [])], [[], [an_event(EventType.ADDED, a_pod("a", "n1", 11))]])
+    assert following.times(1) == [LEAST_PERIOD]
+
+    def last(*_: Any) -> PodOnNode:
+        following.clock.now += LEAST_PERIOD
+        return placed("a", "n1")
+
+    following.follower.kind = trimming.Kind(PODS, last)
+    assert following.times(1) == [0.0]
 
 
 def test_a_server_that_ends_every_watch_as_too_old_is_not_listed_without_pause() -> None:
@@ -234,7 +246,7 @@ def test_a_defect_does_not_end_the_following(caplog: pytest.LogCaptureFixture) -
         return placed("a", "n1")
 
     following = Following([(10, [a_pod("a", "n1")]), (11, [a_pod("a", "n1")])], [[]], trimming.Kind(PODS, trim))
-    assert following.times(2) == [FIRST_WAIT, 0.0]
+    assert following.times(2) == [FIRST_WAIT, LEAST_PERIOD]
     assert following.seen() == {"n1": ["a"]}
     assert "following pods failed" in caplog.text
 
@@ -567,7 +579,7 @@ def test_whatever_happens_to_a_watch_the_next_one_goes_on(trouble: Any) -> None:
         follower = Follower(door, trimming.POD, shelf, pulse, Event(), lambda: 0.0)
         waits = [follower.follow_once() for _ in range(3)]
         door.close()
-    assert [wait > 0 for wait in waits] == [False, True, False]
+    assert waits[1] == FIRST_WAIT / 2
     assert sorted(pod.name for pod in shelf.view().pods["n1"]) == ["a", "b", "c"]
     assert [asked.path.partition("&allow")[0] for asked in server.asked] == [
         "/api/v1/pods?resourceVersion=0",

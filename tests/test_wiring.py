@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from dumps import a_cluster_with, a_set, body_of, pods_of_set, write
 from e2e.waiting import wait_until
-from fake_api_server import fake_api_server, status_reply
+from fake_api_server import Stream, fake_api_server, json_reply, status_reply
 from werkzeug.test import Client
 
 from webhook.admission import Admission
@@ -155,12 +155,40 @@ def test_it_is_not_ready_for_each_thing_that_is_missing(kubeconfig: Path):
     worker.build_app()
 
     answer = Client(worker.build_health(lambda: True, lambda: "the certificate expired")).get("/readyz")
+    assert worker.inventory is not None
+    worker.inventory.stop()
 
     assert answer.status_code == 503
     draining, certificate, server = answer.text.splitlines()
     assert "draining" in draining
     assert "the certificate expired" in certificate
     assert "the API server has not answered yet" in server
+
+
+def test_before_an_api_server_the_cluster_is_followed_and_its_age_is_a_metric(tmp_path: Path):
+    with fake_api_server() as server:
+        # Every list is empty, and every watch is at once over.
+        server.answer_with(json_reply({"metadata": {"resourceVersion": "7"}, "items": []}), Stream(()))
+        path = tmp_path / "config"
+        path.write_text(KUBECONFIG.replace("http://127.0.0.1:9", server.url))
+        worker = worker_on(Settings(kubeconfig=path))
+        worker.build_app()
+        health = Client(worker.build_health(lambda: False, fine))
+        assert worker.inventory is not None
+        wait_until(lambda: any("watch=true" in asked.path for asked in server.asked), "a watch", 20)
+        figures = health.get("/metrics").text
+        worker.inventory.stop(20)
+
+    assert 'tidb_ha_webhook_inventory_age_seconds{resource="nodes"}' in figures
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("watch ")]
+
+
+def test_the_embedded_cluster_is_in_memory_and_is_not_followed(dump: Path):
+    worker = worker_on(Settings(cluster=dump))
+    worker.build_app()
+
+    assert worker.inventory is None
+    assert "inventory_age_seconds{" not in Client(worker.build_health(lambda: False, fine)).get("/metrics").text
 
 
 def controllers() -> list[threading.Thread]:

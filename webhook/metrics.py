@@ -14,7 +14,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -81,6 +81,13 @@ class Metrics:
         )
         self._stuck = self._gauge("stuck_pods", "Pods that wait and that the controller has nothing better for.")
         self._leading = self._gauge("controller_leading", "1 where the controller is led.")
+        self._ages = Gauge(
+            f"{PREFIX}_inventory_age_seconds",
+            "Time since the API server was last heard of each kind that the inventory follows.",
+            ("resource",),
+            registry=self._registry,
+            multiprocess_mode="livemax",
+        )
 
     def reviewed(self, outcome: Outcome, cause: Cause, component: str, seconds: float) -> None:
         """A review was answered `seconds` after it arrived; `component` is "" for a pod of no group."""
@@ -108,6 +115,11 @@ class Metrics:
     def leads(self, leading: bool) -> None:
         """Whether this process leads the controller."""
         self._leading.set(leading)
+
+    def inventory(self, ages: Mapping[str, float]) -> None:
+        """For so long (s) nothing has been heard of each kind that the inventory follows."""
+        for resource, age in ages.items():
+            self._ages.labels(resource).set(age)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

@@ -27,6 +27,7 @@ from webhook.cluster import credentials, dump
 from webhook.cluster.api import ApiDoor
 from webhook.cluster.credentials import SERVICE_ACCOUNT
 from webhook.cluster.door import STORAGE_CLASSES, Door, Manifest
+from webhook.cluster.inventory import Inventory
 from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.quantities import requests_of
 from webhook.cluster.store import GroupStore
@@ -95,9 +96,9 @@ class Parts:
     tools: Tools
 
 
-def build_parts(settings: Settings, door: Door) -> Parts:
-    """The lock protocol over a door."""
-    store = GroupStore(door)
+def build_parts(settings: Settings, door: Door, inventory: Inventory | None = None) -> Parts:
+    """The lock protocol over a door; `inventory` proposes nodes, without one they are listed in each round."""
+    store = GroupStore(door, inventory)
     tools = Tools(
         cluster=store,
         memory=AnswerMemory(keep=10 * settings.expiry),
@@ -188,11 +189,16 @@ class Worker:
         self._directory = directory
         self._lease_namespace = lease_namespace_of(settings)
         self.controller: Controller | None = None
+        self.inventory: Inventory | None = None
 
     def build_app(self) -> WSGIApplication:
         """The application of the webhook address."""
         self._metrics = Metrics(self._directory)
-        parts = build_parts(self._settings, self._door)
+        if isinstance(self._door, ApiDoor):
+            # The embedded cluster is in memory already.
+            self.inventory = Inventory(self._door)
+            self.inventory.start()
+        parts = build_parts(self._settings, self._door, self.inventory)
         reviewer = build_reviewer(self._settings, self._door, self._metrics, parts)
         if self._settings.controller:
             namespace = self._lease_namespace
@@ -209,7 +215,12 @@ class Worker:
             certificate_problem,
             Once("the API server has not answered yet", self._probe),
         )
-        return create_health_app(checks, self._metrics.exposition, CONTENT_TYPE)
+        return create_health_app(checks, self._exposition, CONTENT_TYPE)
+
+    def _exposition(self) -> bytes:
+        if self.inventory is not None:
+            self._metrics.inventory(self.inventory.ages())
+        return self._metrics.exposition()
 
     def _probe(self) -> None:
         # A short list that every decision needs anyway, from the API server's cache.

@@ -29,6 +29,8 @@ LIST_SECONDS: Final = 60.0
 # The wait after trouble doubles up to the longest, and is cut by chance so that replicas do not come together (s).
 FIRST_WAIT: Final = 0.1
 LONGEST_WAIT: Final = 10.0
+# Watches begin no oftener than that (s), also before a server that ends each at once.
+LEAST_PERIOD: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +56,26 @@ class Pulse:
 
     def __init__(self, pace: Pace, clock: Callable[[], float]) -> None:
         self.pace = pace
-        self._clock = clock
+        self.clock = clock
         self._heard = -inf
         self._sound_until = -inf
 
     def heard(self) -> None:
         """The server has said something, so all that went before has been told."""
-        self._heard = self._clock()
+        self._heard = self.clock()
         self._sound_until = self._heard + self.pace.reliable
 
     def broken(self) -> None:
         """From now on something may have gone untold."""
-        self._sound_until = min(self._sound_until, self._clock() + BROKEN_ALLOWED)
+        self._sound_until = min(self._sound_until, self.clock() + BROKEN_ALLOWED)
 
     def sound(self) -> bool:
         """Whether what is known may be proposed."""
-        return self._clock() <= self._sound_until
+        return self.clock() <= self._sound_until
 
     def age(self) -> float:
         """Seconds since the server was last heard; infinite before the first list."""
-        return self._clock() - self._heard
+        return self.clock() - self._heard
 
 
 class Follower:
@@ -106,6 +108,7 @@ class Follower:
 
     def follow_once(self) -> float:
         """List if need be, then watch to the end of one watch; the seconds to wait before the next time."""
+        began = self.pulse.clock()
         try:
             if not self._version:
                 self._list()
@@ -123,7 +126,7 @@ class Follower:
         if self._failures:
             logger.info("following %s again", self.kind.resource.plural)
         self._failures = 0
-        return 0.0
+        return max(0.0, LEAST_PERIOD - (self.pulse.clock() - began))
 
     def _list(self) -> None:
         """From the server's cache first: a watch catches up. Not again: what is told must not go back in time."""
