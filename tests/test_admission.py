@@ -297,3 +297,16 @@ def test_an_unchanged_answer_is_counted_as_such() -> None:
     assert stand.figures.reviews[1] == (Outcome.UNCHANGED, Cause.NONE, "tikv")
     assert len(stand.figures.decisions) == 1
     assert Decision(Outcome.UNCHANGED).cause is Cause.NONE
+
+
+def test_a_generic_sets_owner_is_asked_for_again_where_no_answer_came() -> None:
+    stand = Stand(*generic_world())
+    stand.door.fails("get statefulsets", UnknownOutcome("get", "statefulsets", "raft"), times=2)
+    assert stand.review(a_generic_pod()).outcome == "pinned"
+
+
+def test_a_generic_sets_owner_that_cannot_be_read_is_left_to_the_failure_policy() -> None:
+    stand = Stand(*generic_world())
+    stand.door.fails("get statefulsets", UnknownOutcome("get", "statefulsets", "raft"))
+    with pytest.raises(UnknownOutcome):
+        stand.review(a_generic_pod())

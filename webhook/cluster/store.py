@@ -18,9 +18,13 @@ from webhook.core.manifests import claim_from, pod_from
 from webhook.core.model import ClaimListing, FreshNode, Group, GroupState, Options, Placing
 from webhook.core.objects import Claim, Pod
 from webhook.deadline import Deadline
+from webhook.errors import UnknownOutcome
 
 WRITE_RESERVE: Final = 1.0
 """Seconds that must be left for a write to be sent (invariant 7): a late one leaves an entry for nothing."""
+
+OWNER_READS: Final = 3
+"""How often the owner of a generic set's pod is asked for, where no answer comes."""
 
 
 class GroupStore:
@@ -81,10 +85,18 @@ class GroupStore:
         return find_claim(self._reader(deadline), namespace, name)
 
     def owner_of(self, pod: Pod, deadline: Deadline) -> Manifest | None:
-        """The StatefulSet (Kubernetes' own or an advanced one) that controls the pod, None if there is none."""
+        """The StatefulSet (Kubernetes' own or an advanced one) that controls the pod, None if there is none.
+
+        A read without an answer is repeated: for a generic set there is no guard to fall back to.
+        """
         resource = owners.stateful_set_resource(pod)
         if resource is None or pod.owner is None:
             return None
+        for _ in range(OWNER_READS - 1):
+            try:
+                return self._reader(deadline).find(resource, pod.owner.name, namespace=pod.namespace)
+            except UnknownOutcome:
+                continue
         return self._reader(deadline).find(resource, pod.owner.name, namespace=pod.namespace)
 
     def options_of(self, group: Group, pod: Pod, deadline: Deadline) -> Options:
