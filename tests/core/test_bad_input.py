@@ -17,6 +17,7 @@ from builders import (
     make_snapshot,
     make_volume,
     make_volumes,
+    pod_on,
     reasons_for,
 )
 from hypothesis import HealthCheck, given, settings
@@ -33,7 +34,16 @@ from webhook.core.manifests import (
     volume_from,
 )
 from webhook.core.model import Outcome, Placing
-from webhook.core.objects import NodeSelector, NodeSelectorTerm, PodAffinityTerm, Requirement, Taint, Toleration
+from webhook.core.objects import (
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorTerm,
+    PodAffinityTerm,
+    Requirement,
+    SpreadConstraint,
+    Taint,
+    Toleration,
+)
 from webhook.core.placement import decide
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -217,6 +227,44 @@ def test_a_thousand_terms_of_everything_are_borne() -> None:
     found = decide(make_snapshot(nodes=nodes), placing)
 
     assert (found.node, len(found.passed_over)) == ("za1", len(nodes) - 1)
+
+
+ANYWHERE = LabelSelector({"app": "web"})
+MANY = 1000
+
+
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        pytest.param(
+            {
+                "node_affinity": NodeSelector(
+                    tuple(NodeSelectorTerm((Requirement(keys.HOSTNAME, "NotIn", (f"x{i}",)),)) for i in range(MANY))
+                )
+            },
+            "the pod's node affinity has too many terms for so many nodes",
+            id="node affinity",
+        ),
+        pytest.param(
+            {"anti_affinity": tuple(PodAffinityTerm(f"k{i}", ANYWHERE) for i in range(MANY))},
+            "the pod has too many terms of affinity to other pods for so many pods",
+            id="affinity between pods",
+        ),
+        pytest.param(
+            {"spread": tuple(SpreadConstraint(keys.HOSTNAME, 1, ANYWHERE) for _ in range(MANY))},
+            "the pod has too many topology spread constraints for so many nodes and pods",
+            id="spread constraints",
+        ),
+    ],
+)
+def test_what_cannot_be_looked_at_in_time_is_a_reason(pod: Any, reason: str) -> None:
+    nodes = make_nodes(501)
+    placed = by_node(*(pod_on(node.name) for node in nodes))
+    snapshot = replace(make_snapshot(nodes=nodes), placed_pods=placed)
+
+    found = decide(snapshot, make_placing(**pod))
+
+    assert (found.outcome, set(found.passed_over.values())) == (Outcome.GUARDED, {reason})
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,10 @@ from builders import (
 )
 
 from webhook.core import keys
-from webhook.core.feasibility import eligible, infeasible_reason
+from webhook.core.feasibility import eligible, infeasible_reason, question_for
 from webhook.core.objects import Taint, Toleration
+from webhook.core.volumes import NodeIndex
+from webhook.core.whereabouts import Whereabouts
 
 DEDICATED = Taint("dedicated", "tikv", "NoSchedule")
 EVICTING = Taint("dedicated", "tikv", "NoExecute")
@@ -151,4 +153,7 @@ def test_the_topology_label_is_that_of_the_group():
     ],
 )
 def test_a_domain_is_eligible_by_what_it_is_for_not_by_how_it_is(node, pod, expected):
-    assert eligible(make_placing(**pod), make_node(**node), keys.HOSTNAME) is expected
+    snapshot = make_snapshot(nodes=[make_node(**node)])
+    question = question_for(Whereabouts.of(snapshot, NodeIndex(snapshot.nodes)), make_placing(**pod))
+
+    assert eligible(question, snapshot.nodes[0]) is expected

@@ -65,13 +65,16 @@ def binding_filter(claims: Sequence[Claim], volumes: Volumes, in_flight: Iterabl
         return None
     taken = _taken(in_flight, volumes)
     searches = {claim.name: _candidates(claim, volumes) for claim in claims}
+    chosen = {claim.selected_node for claim in claims if claim.selected_node}
 
     def judge(node: Node, _victims: Victims) -> str | None:
-        if any(claim.selected_node not in ("", node.name) for claim in claims):
+        if chosen and chosen != {node.name}:
             return NO_VOLUME_TO_BIND
         to_make = _without_volume(node, claims, searches, set(taken))
-        reasons = (_provisioning_reason(node, claim, volumes) for claim in to_make)
-        return next(filter(None, reasons), None)
+        for claim in to_make:
+            if reason := _provisioning_reason(node, claim, volumes):
+                return reason
+        return None
 
     return Filter("VolumeBinding", judge)
 
@@ -92,7 +95,7 @@ def _taken(in_flight: Iterable[Member], volumes: Volumes) -> frozenset[str]:
 
 def _without_volume(
     node: Node, claims: Iterable[Claim], searches: Mapping[str, Candidates], taken: set[str]
-) -> Iterator[Claim]:
+) -> list[Claim]:
     """The claims for which no volume is left on the node, in order; those of the others are added to `taken`."""
     missing = []
     for claim in claims:
@@ -103,7 +106,7 @@ def _without_volume(
             missing.append(claim)
         else:
             taken.add(found.name)
-    return iter(missing)
+    return missing
 
 
 def _provisioning_reason(node: Node, claim: Claim, volumes: Volumes) -> str | None:

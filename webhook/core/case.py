@@ -81,7 +81,7 @@ def case_for(snapshot: Snapshot, placing: Placing) -> Case:
     question = question_for(where, placing)
     filters = filters_for(question)
     judged = [(node, possibility(question, filters, node)) for node in index.by_name.values()]
-    domains = len(census.members.keys() | _eligible_domains(where, placing))
+    domains = len(census.members.keys() | _eligible_domains(question))
     group, replicas, options = snapshot.group, snapshot.desired.replicas, snapshot.desired.options
     return Case(
         question=question,
@@ -107,6 +107,6 @@ def case_for(snapshot: Snapshot, placing: Placing) -> Case:
     )
 
 
-def _eligible_domains(where: Whereabouts, placing: Placing) -> set[str]:
-    key = where.topology_key
-    return {node.labels[key] for node in where.index.by_name.values() if eligible(placing, node, key)}
+def _eligible_domains(question: Question) -> set[str]:
+    where = question.where
+    return {node.labels[where.topology_key] for node in where.index.by_name.values() if eligible(question, node)}

@@ -18,14 +18,14 @@ from typing import Final
 from webhook.core import groups
 from webhook.core.attaching import limits_filter, use_filter, zones_filter
 from webhook.core.binding import Member, binding_filter, unbound_problem
-from webhook.core.filtering import Filter, Victims, same_everywhere
+from webhook.core.filtering import MOST_COMPARISONS, Filter, Victims, same_everywhere
 from webhook.core.interpod import interpod_filter
 from webhook.core.model import Placing, Snapshot
-from webhook.core.objects import Claim, Node, Pod, Taint
+from webhook.core.objects import Claim, Node, NodeSelector, Pod, Taint
 from webhook.core.occupancy import Occupancy, occupancy_for
 from webhook.core.ports import ports_filter
 from webhook.core.resources import resources_filter
-from webhook.core.selectors import matches_node, tolerates
+from webhook.core.selectors import tolerates
 from webhook.core.spreading import NodeTest, spreading_filter
 from webhook.core.volumes import NodeIndex, VolumeVerdict, volume_verdict
 from webhook.core.whereabouts import Whereabouts
@@ -36,6 +36,8 @@ UNSCHEDULABLE: Final = "node(s) were unschedulable"
 UNTOLERATED: Final = "node(s) had untolerated taint(s)"
 NO_MATCH: Final = "node(s) didn't match Pod's node affinity/selector"
 
+TOO_MANY_TERMS: Final = "the pod's node affinity has too many terms for so many nodes"
+
 CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", value="", effect="NoSchedule")
 # Taints that say how a node is, not whom it is for; so they do not make its domain ineligible.
 CONDITION_TAINTS: Final = "node.kubernetes.io/"
@@ -44,13 +46,19 @@ REPELLING: Final = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What filters are made of: the pod, who is where, its claims, and what its volumes allow."""
+    """What filters are made of: the pod, who is where, its claims, and what its volumes allow.
+
+    `selects`: whether its nodeSelector and required node affinity allow a node; `tolerates`: whether it tolerates
+    all of a node's taints.
+    """
 
     placing: Placing
     where: Whereabouts
     occupancy: Occupancy
     verdict: VolumeVerdict
     claims: tuple[Claim, ...]
+    selects: NodeTest
+    tolerates: NodeTest
 
     @property
     def pod(self) -> Pod:
@@ -73,7 +81,15 @@ def question_for(where: Whereabouts, placing: Placing) -> Question:
     """Find out what the filters of this pod need to know."""
     claims = _claims_to_place(where, placing.pod)
     verdict = volume_verdict(claims, where.snapshot.volumes, where.index)
-    return Question(placing, where, occupancy_for(where, placing), verdict, claims)
+    return Question(
+        placing=placing,
+        where=where,
+        occupancy=occupancy_for(where, placing),
+        verdict=verdict,
+        claims=claims,
+        selects=_selecting(placing.pod, where.index),
+        tolerates=_tolerating(placing.pod),
+    )
 
 
 def infeasible_reason(placing: Placing, node: Node, snapshot: Snapshot) -> str | None:
@@ -102,9 +118,10 @@ def filters_for(question: Question) -> tuple[Filter, ...]:
     """The filters of one pod, in the scheduler's order after what holds for all nodes alike; ours are unnamed there."""
     pod, index, claims = question.pod, question.where.index, question.claims
     snapshot, occupancy = question.where.snapshot, question.occupancy
-    selects, tolerated = _selecting(pod, index), _tolerating(pod)
+    selects, tolerated = question.selects, question.tolerates
     made = (
         _claims_filter(question),
+        None if _can_compare(pod, index) else same_everywhere("NodeAffinity", TOO_MANY_TERMS),
         Filter("readiness", lambda node, _: None if node.ready else NOT_READY),
         _cordon_filter(pod),
         Filter("TaintToleration", lambda node, _: None if tolerated(node) else UNTOLERATED),
@@ -123,20 +140,18 @@ def filters_for(question: Question) -> tuple[Filter, ...]:
     return tuple(each for each in made if each is not None)
 
 
-def eligible(placing: Placing, node: Node, topology_key: str) -> bool:
+def eligible(question: Question, node: Node) -> bool:
     """Whether the node makes its domain eligible for the pod (the design's term).
 
     Cordon, readiness, room and volumes do not enter: a domain that is down for an hour is still one.
     """
-    return (
-        bool(node.labels.get(topology_key))
-        and all(
-            taint.key.startswith(CONDITION_TAINTS) or tolerates(placing.pod.tolerations, taint)
-            for taint in node.taints
-            if taint.effect in REPELLING
-        )
-        and _has_selected_labels(placing.pod, node)
-        and matches_node(placing.pod.node_affinity, node)
+    if not node.labels.get(question.where.topology_key) or not question.selects(node):
+        return False
+    tolerations = question.pod.tolerations
+    return all(
+        taint.key.startswith(CONDITION_TAINTS) or tolerates(tolerations, taint)
+        for taint in node.taints
+        if taint.effect in REPELLING
     )
 
 
@@ -193,13 +208,17 @@ def _selecting(pod: Pod, index: NodeIndex) -> NodeTest:
     """Whether nodeSelector and required node affinity allow a node; of many terms few concern any one node."""
     if pod.node_affinity is None:
         return lambda node: _has_selected_labels(pod, node)
-    affinity = pod.node_affinity
+    affinity = (pod.node_affinity,) if _can_compare(pod, index) else (NodeSelector(()),)
 
     @cache
     def allowed() -> frozenset[str]:
-        return frozenset(node.name for node in index.matching((affinity,)))
+        return frozenset(node.name for node in index.matching(affinity))
 
     return lambda node: _has_selected_labels(pod, node) and node.name in allowed()
+
+
+def _can_compare(pod: Pod, index: NodeIndex) -> bool:
+    return pod.node_affinity is None or index.comparisons(pod.node_affinity) <= MOST_COMPARISONS
 
 
 def _has_selected_labels(pod: Pod, node: Node) -> bool:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from webhook.core.objects import Node, PodOnNode
+
+MOST_COMPARISONS: Final = 500_000
+"""More than these take longer than a request may: constraints of such a size are not looked at but refused."""
 
 Victims = Sequence[PodOnNode]
 """Pods of one node that are thought away, to find out whether preempting them would help; mostly none."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from webhook.core.counting import is_guard
-from webhook.core.filtering import Filter, Victims, is_victim, same_everywhere
+from webhook.core.filtering import MOST_COMPARISONS, Filter, Victims, is_victim, same_everywhere
 from webhook.core.model import Snapshot
 from webhook.core.objects import LabelSelector, Node, Pod, PodAffinityTerm, PodOnNode
 from webhook.core.occupancy import Occupancy
@@ -23,6 +23,7 @@ from webhook.core.volumes import NodeIndex
 NO_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 OWN_ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
 THEIR_ANTI_AFFINITY: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
+TOO_MANY: Final = "the pod has too many terms of affinity to other pods for so many pods"
 UNUSABLE: Final = "the pod's affinity to other pods cannot be used: a label selector in it is not valid"
 
 Places = dict[str, dict[str, list[PodOnNode]]]
@@ -35,6 +36,8 @@ def interpod_filter(pod: Pod, snapshot: Snapshot, occupancy: Occupancy, index: N
     """The filter of one pod; None if it has no such rules and nobody has any against it."""
     if any(not _is_usable(term) for term in (*pod.affinity, *pod.anti_affinity)):
         return same_everywhere("InterPodAffinity", UNUSABLE)
+    if len(pod.affinity + pod.anti_affinity) * sum(map(len, occupancy.pods.values())) > MOST_COMPARISONS:
+        return same_everywhere("InterPodAffinity", TOO_MANY)
     against = _against(pod, snapshot, occupancy, index)
     if not (pod.affinity or pod.anti_affinity or against):
         return None

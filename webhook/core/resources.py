@@ -23,8 +23,10 @@ def resources_filter(placing: Placing, occupancy: Occupancy) -> Filter:
     def judge(node: Node, victims: Victims) -> str | None:
         asked = occupancy.asked_of(node.name)
         for name, amount in wanted:
-            spared = sum((victim.requests.get(name, NOTHING) for victim in victims), NOTHING)
-            if node.allocatable.get(name, NOTHING) - asked.get(name, NOTHING) + spared < amount:
+            left = node.allocatable.get(name, NOTHING) - asked.get(name, NOTHING)
+            for victim in victims:
+                left += victim.requests.get(name, NOTHING)
+            if left < amount:
                 return TOO_MANY_PODS if name == "pods" else f"Insufficient {name}"
         return None
 

@@ -154,6 +154,7 @@ def _compares(label: str, operator: str, value: str) -> bool:
     return left > right if operator == "Gt" else left < right
 
 
+@lru_cache(maxsize=8192)
 def _integer(text: str) -> int | None:
     """A 64-bit integer, None if the text is none."""
     if not _INTEGER.fullmatch(text):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webhook.core.filtering import Filter, Victims, same_everywhere
+from webhook.core.filtering import MOST_COMPARISONS, Filter, Victims, same_everywhere
 from webhook.core.objects import LabelSelector, Node, Pod, PodOnNode, SpreadConstraint
 from webhook.core.occupancy import Occupancy
 from webhook.core.selectors import is_usable, matches_labels
@@ -14,6 +14,7 @@ from webhook.core.volumes import NodeIndex
 
 SKEWED: Final = "node(s) didn't match pod topology spread constraints"
 NO_LABEL: Final = "node(s) didn't match pod topology spread constraints (missing required label)"
+TOO_MANY: Final = "the pod has too many topology spread constraints for so many nodes and pods"
 UNUSABLE: Final = "a topology spread constraint cannot be used: its label selector is not valid"
 
 NodeTest = Callable[[Node], bool]
@@ -41,6 +42,9 @@ def spreading_filter(
         return None
     if any(each.selector is not None and not is_usable(each.selector) for each in pod.spread):
         return same_everywhere("PodTopologySpread", UNUSABLE)
+    everybody = len(index.by_name) + sum(map(len, occupancy.pods.values()))
+    if len(pod.spread) * everybody > MOST_COMPARISONS:
+        return same_everywhere("PodTopologySpread", TOO_MANY)
     # A node that lacks one of the keys counts for none of the constraints.
     nodes = [node for node in index.by_name.values() if all(each.topology_key in node.labels for each in pod.spread)]
     spreads = [_counted(each, pod, nodes, occupancy, selects, tolerates) for each in pod.spread]

@@ -7,7 +7,7 @@ volume allow is in `binding.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +18,8 @@ from webhook.core.storage import Volumes
 
 # The scheduler's own words.
 AFFINITY_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"
+# Operators that no node without the label can satisfy.
+NEED_THE_LABEL: Final = ("Exists", "Gt", "Lt")
 NO_VOLUME: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
 
@@ -57,7 +59,11 @@ class NodeIndex:
                     seen.add(node.name)
                     yield node
 
-    def _narrowed(self, term: NodeSelectorTerm) -> Iterable[Node]:
+    def comparisons(self, selector: NodeSelector) -> int:
+        """How many times a node is compared with a term to find those that the selector allows."""
+        return sum(len(self._narrowed(term)) for term in dict.fromkeys(selector.terms))
+
+    def _narrowed(self, term: NodeSelectorTerm) -> Collection[Node]:
         """Nodes among which are all that match the term."""
         for requirement in term.match_fields:
             if requirement.operator == "In":
@@ -65,17 +71,23 @@ class NodeIndex:
         for requirement in term.match_expressions:
             if requirement.operator == "In":
                 return [node for value in set(requirement.values) for node in self.labelled(requirement.key, value)]
+        for requirement in term.match_expressions:
+            if requirement.operator in NEED_THE_LABEL:
+                return [node for nodes in self._by_value(requirement.key).values() for node in nodes]
         return self.by_name.values()
 
     def labelled(self, key: str, value: str) -> Sequence[Node]:
         """The nodes whose label `key` has this value."""
+        return self._by_value(key).get(value, ())
+
+    def _by_value(self, key: str) -> Mapping[str, Sequence[Node]]:
         if key not in self._by_label:
             by_value: dict[str, list[Node]] = {}
             for node in self.by_name.values():
                 if key in node.labels:
                     by_value.setdefault(node.labels[key], []).append(node)
             self._by_label[key] = by_value
-        return self._by_label[key].get(value, ())
+        return self._by_label[key]
 
 
 def volume_verdict(pod_claims: Sequence[Claim], volumes: Volumes, nodes: Iterable[Node] | NodeIndex) -> VolumeVerdict:
