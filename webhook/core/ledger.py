@@ -1,4 +1,4 @@
-"""The lock's records in claim annotations: which claim is the lock, what its annotations say, what is over.
+"""The lock's records in claim annotations: what they say, how they are written, and when an entry is over.
 
 An *entry* is written twice: in the *ledger* (one annotation on the lock claim, holding all live entries) and as a
 *second record* (one annotation per token on another claim), because an operator may write back an old copy of
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from webhook.core.keys import ENTRY_PREFIX, LOCK, PVC_DEFER_DELETING
+from webhook.core.keys import ENTRY_PREFIX, LOCK
 from webhook.core.model import Entry
 from webhook.core.objects import Claim, Pod
 from webhook.core.records import token_of
@@ -90,27 +90,6 @@ class _Newer(Exception):
     """The value is a record of a later version."""
 
 
-def by_precedence(claims: Iterable[Claim]) -> tuple[Claim, ...]:
-    """The claims that may carry records, the lock claim first.
-
-    Never one that is being deleted; those marked for deferred deletion last; Bound before unbound, because
-    writing a Bound claim never disturbs the scheduler; then the oldest; then by name. Pure and stable: every
-    replica that sees the same claims gets the same order.
-    """
-    usable = [claim for claim in claims if not claim.deleting]
-    return tuple(
-        sorted(
-            usable,
-            key=lambda claim: (
-                PVC_DEFER_DELETING in claim.annotations,
-                not claim.bound,
-                claim.created,
-                claim.name,
-            ),
-        )
-    )
-
-
 def read_records(claims: Iterable[Claim]) -> Recorded:
     """Read the ledger and the second records of every claim, also of those that are being deleted."""
     ledgers: dict[str, tuple[Entry, ...]] = {}
@@ -159,6 +138,12 @@ def without_superseded(entries: Iterable[Entry], by: Iterable[Entry]) -> tuple[E
     return tuple(entry for entry in entries if again.get(_meaning(entry), entry.token) == entry.token)
 
 
+def newest_of_each(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """Of entries that say the same only the newest."""
+    ordered = sorted(entries, key=lambda entry: (entry.time, entry.token))
+    return tuple({_meaning(entry): entry for entry in ordered}.values())
+
+
 def ledger_annotations(entries: Iterable[Entry], restored: Collection[str] = ()) -> dict[str, str | None]:
     """The annotation that makes these the entries of a lock claim's ledger; none of them: no annotation.
 
@@ -183,16 +168,6 @@ def second_record_tokens(locations: Iterable[Location], claim: Claim) -> frozens
         for location in locations
         if location.claim_uid == claim.uid and location.key.startswith(ENTRY_PREFIX)
     )
-
-
-def second_record_claim(claims: Sequence[Claim], lock: Claim, own: Collection[str]) -> Claim | None:
-    """Where the round's second records go: a claim other than the lock, None if there is none.
-
-    Preferably the own claim of a member of this round (`own`: claim uids), because its pod does not exist yet
-    and nothing is disturbed by the write; else the next in the lock's order.
-    """
-    others = [claim for claim in by_precedence(claims) if claim.uid != lock.uid]
-    return next((claim for claim in others if claim.uid in own), others[0] if others else None)
 
 
 def _read_ledger(value: str) -> tuple[tuple[Entry, ...], frozenset[str]]:

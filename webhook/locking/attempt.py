@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from webhook.core import ledger
+from webhook.core.lock_claim import second_record_claim
 from webhook.core.model import ClaimListing, Entry, GroupState
 from webhook.core.objects import Claim
 from webhook.core.rounds import Decide, Planned
@@ -56,4 +57,4 @@ class Attempt:
     def second(self) -> Claim | None:
         """The claim of the second records: preferably a placed member's own, since its pod does not exist yet."""
         own = {plan.entry.claim_uid for plan in self.planned if plan.entry is not None}
-        return ledger.second_record_claim(self.listing.claims, self.lock, own)
+        return second_record_claim(self.listing.claims, self.lock, own)

@@ -14,6 +14,7 @@ from typing import Final
 
 from webhook.core import ledger
 from webhook.core.binding import UNBOUND_IMMEDIATE
+from webhook.core.lock_claim import by_precedence
 from webhook.core.model import Cause, ClaimListing, Entry, Group, GroupState, Outcome, Placing, Snapshot
 from webhook.core.objects import Claim
 from webhook.core.policy import ASKED_FOR
@@ -100,7 +101,7 @@ class Round:
         # 1. The group's claims, the lock claim among them, and the time that every judgement of age uses.
         listing = self._cluster.list_claims(self._group, self._waiting.deadline())
         requests, lacking = self._by_own_claims(listing)
-        order = ledger.by_precedence(listing.claims)
+        order = by_precedence(listing.claims)
         if lacking or not order:
             self._leave_without_lock(lacking if order else (*lacking, *requests), listing)
         if not requests or not order:
@@ -193,7 +194,8 @@ class Round:
             self._replaced.pop(token, None)
         live = [entry for token, entry in known.items() if token not in over and token not in self._unanswered.tokens]
         in_ledger = [entry for entry in live if entry.token in recorded.ledger_tokens(lock)]
-        return ledger.without_superseded(live, in_ledger), frozenset(over)
+        elsewhere = ledger.newest_of_each(entry for entry in live if entry not in in_ledger)
+        return (*in_ledger, *ledger.without_superseded(elsewhere, in_ledger)), frozenset(over)
 
     def _swap(self, attempt: Attempt) -> None:
         """5. The swap, on the resourceVersion that came with the claims that the decision was made on."""
@@ -218,7 +220,7 @@ class Round:
     def _confirmed(self, attempt: Attempt) -> tuple[Planned, ...]:
         """7. Whose answers may be given: read again; everybody else goes back to step 1."""
         claims = self._cluster.list_claims(self._group, self._waiting.deadline()).claims
-        order = ledger.by_precedence(claims)
+        order = by_precedence(claims)
         if not order or order[0].uid != attempt.lock.uid:
             return ()
         recorded = ledger.read_records(claims)
