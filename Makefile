@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check control-plane helm e2e e2e-long install-quick install-check bench clean
+.PHONY: help demo test check control-plane helm e2e e2e-long record install-quick install-check bench clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ e2e: $(VENV)/.installed control-plane ## run the end-to-end tests on a real cont
 
 e2e-long: $(VENV)/.installed control-plane ## the same with the promised number of rounds (hours); the counts are at the end
 	@E2E_ROUNDS=stated $(BIN)/pytest -q tests/e2e --ignore=tests/e2e/install
+
+record: $(VENV)/.installed control-plane ## record anew what a real API server sends to the webhook (tests/reviews)
+	@PYTHONPATH=tests $(BIN)/python -m e2e.record
 
 helm: ## build Helm 3 and Helm 4 from Go modules (3 min cold, then nothing)
 	@tests/e2e/control_plane/build.sh helm

@@ -69,11 +69,13 @@ class ApiError(Exception):
 class Api:
     """One user's view of one server, which may be the fault proxy."""
 
-    def __init__(self, url: str, token: str, ca: Path, *, timeout: float = 30.0) -> None:
+    def __init__(
+        self, url: str, token: str, ca: Path, *, timeout: float = 30.0, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.url = url
         self._http = urllib3.PoolManager(
             ca_certs=str(ca),
-            headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
+            headers={"Authorization": f"Bearer {token}", "Accept": "application/json", **(headers or {})},
             timeout=timeout,
             retries=False,
             maxsize=20,
