@@ -367,3 +367,21 @@ def test_a_claim_of_a_class_that_binds_at_once_and_does_not_is_the_guard_after_t
     stand = an_immediate_stand()
     assert ask(stand, "db-tikv-1").brief == (Outcome.GUARDED, Cause.NO_SAFE_NODE)
     assert UNBOUND_CLAIM <= stand.clock.monotonic() < UNBOUND_CLAIM + 1
+
+
+def test_a_claim_that_names_its_volume_before_it_is_bound_is_waited_for_where_it_would_mean_the_guard() -> None:
+    beside = [a_claim(LOCK, volume="pv-0"), a_volume("pv-0", "n2"), a_volume("pv-1", "n2")]
+    claim = a_claim(SECOND) | {"status": {"phase": "Pending"}}
+    claim["spec"]["volumeName"] = "pv-1"
+    stand = Stand(*nodes(), a_set(), *beside, claim, a_claim("tikv-db-tikv-2"), a_pod(nodeName="n2"))
+    looks = iter(range(3))
+
+    def binds() -> None:
+        if next(looks, None) is None:
+            stand.door.before.clear()
+            stand.patch(CLAIMS, SECOND, {"status": {"phase": "Bound"}})
+
+    stand.door.before[f"list {PVC}"] = binds
+    answer = ask(stand, "db-tikv-1").only
+    assert (answer.decision.outcome, answer.decision.node) == (Outcome.RETURNED, "n2")
+    assert 0 < stand.clock.monotonic() < UNBOUND_CLAIM

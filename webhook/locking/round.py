@@ -19,6 +19,7 @@ from webhook.core.model import Cause, ClaimListing, Entry, Group, GroupState, Ou
 from webhook.core.objects import Claim
 from webhook.core.policy import ASKED_FOR
 from webhook.core.rounds import Planned, own_claim, plan_round
+from webhook.core.volumes import claims_by_name, claims_of_pod
 from webhook.errors import Conflict, Forbidden, Gone, Invalid, NotFound, OutOfTime, TooManyRequests, UnknownOutcome
 from webhook.locking.attempt import Attempt, Tools
 from webhook.locking.confirming import plan_confirmed
@@ -117,19 +118,19 @@ class Round:
             return None
         live, over = self._live(order[0], recorded, state, listing.now)
         # 4. Decide, purely.
-        planned = self._plan(self._snapshot(listing, state, live), placings, proposed=state.proposed)
-        planned = self._without_those_that_wait(planned)
+        snapshot = self._snapshot(listing, state, live)
+        planned = self._plan(snapshot, placings, proposed=state.proposed)
+        planned = self._without_those_that_wait(planned, snapshot)
         return Attempt(listing, order[0], recorded, state, live, over, planned) if planned else None
 
-    def _without_those_that_wait(self, planned: Sequence[Planned]) -> tuple[Planned, ...]:
+    def _without_those_that_wait(self, planned: Sequence[Planned], snapshot: Snapshot) -> tuple[Planned, ...]:
         """Without the pods whose claims of class Immediate get their volumes any moment; nobody is left: a pause."""
         arrived = {request.member: request.arrived for request in self._waiting.requests()}
         now = self._waiting.deadline().clock()
         settled = tuple(
             plan
             for plan in planned
-            if UNBOUND_IMMEDIATE not in plan.decision.passed_over.values()
-            or now - arrived[plan.placing.pod.name] >= UNBOUND_CLAIM
+            if not _waits_for_a_volume(plan, snapshot) or now - arrived[plan.placing.pod.name] >= UNBOUND_CLAIM
         )
         if not settled:
             self._waiting.pause(UNBOUND_CLAIM_PERIOD)
@@ -307,6 +308,21 @@ class Round:
             self._cluster.annotate(claim, annotations, self._waiting.deadline())
         except (Invalid, NotFound) as error:
             raise Conflict(error.verb, error.resource, error.name, detail="another claim has its name") from error
+
+
+def _waits_for_a_volume(plan: Planned, snapshot: Snapshot) -> bool:
+    """Whether a claim has no volume yet, or names one that it is being bound to, which keeps the pod from its place.
+
+    The volume's name is written before the phase Bound. In between it holds the pod like data, but is none to return
+    to: beside a sibling the pod would be guarded against the only node that it can run on.
+    """
+    decision = plan.decision
+    if UNBOUND_IMMEDIATE in decision.passed_over.values():
+        return True
+    claims = claims_of_pod(plan.placing.pod, claims_by_name(snapshot))
+    return decision.outcome is Outcome.GUARDED and any(
+        claim.volume_name and claim.phase == "Pending" for claim in claims
+    )
 
 
 def _same_life(plan: Planned, before: Sequence[Claim], after: Sequence[Claim]) -> bool:
