@@ -11,6 +11,6 @@ def rounds(stated: int) -> int:
     return stated if value == "stated" else min(stated, int(value))
 
 
-def few(stated: int) -> int:
-    """The same for a scenario whose rounds take long: at most 2 of them unless the promised number is asked for."""
-    return rounds(stated) if os.environ.get("E2E_ROUNDS") == "stated" else min(2, rounds(stated))
+def few(stated: int, most: int = 2) -> int:
+    """The same for a scenario whose rounds take long: at most `most` unless the promised number is asked for."""
+    return rounds(stated) if os.environ.get("E2E_ROUNDS") == "stated" else min(most, rounds(stated))
