@@ -44,12 +44,16 @@ class Surroundings:
 
 
 def namespaces_for(placing: Sequence[Pod], surroundings: Surroundings) -> Mapping[str, Mapping[str, str]]:
-    """The labels of namespaces by name, where a pod to be placed, or one that is there, selects pods by them."""
-    pods = chain.from_iterable(surroundings.placed.pods.values())
-    terms = chain(*((*pod.affinity, *pod.anti_affinity) for pod in placing), *(pod.anti_affinity for pod in pods))
-    if not any(term.namespace_selector is not None for term in terms):
+    """The labels of namespaces by name; they are listed only for a pod, to be placed or there, that selects by them."""
+    if not surroundings.proposed and not _select_by_namespace(placing, surroundings.placed):
         return {}
     return {name: labels for (_, name), labels in surroundings.stock.of(trimming.NAMESPACE).items()}
+
+
+def _select_by_namespace(placing: Sequence[Pod], placed: Placed) -> bool:
+    pods = chain.from_iterable(placed.pods.values())
+    terms = chain(*((*pod.affinity, *pod.anti_affinity) for pod in placing), *(pod.anti_affinity for pod in pods))
+    return any(term.namespace_selector is not None for term in terms)
 
 
 class SurroundingsReader:
