@@ -80,7 +80,7 @@ def test_a_healthy_set_of_nine_restarts_onto_its_nodes_without_a_warning(create:
     assert homes(after) == before
     assert tally(after) == {"pinned": 9}
     assert not events_of(place, "PodReturned")
-    assert not events_of(place, "PodGuarded")
+    assert not events_of(place, "NoSafeNode")
 
 
 def test_a_class_that_binds_at_once_gives_nine_members_the_nodes_of_their_volumes(

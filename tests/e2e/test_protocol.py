@@ -223,7 +223,7 @@ class TestNoSafeNode:
             fields="reason=FailedScheduling",
         )
         assert any("pod anti-affinity rules" in event["message"] for event in events)
-        ours = api.wait_for("Event", bool, place.namespace, fields="reason=PodGuarded")
+        ours = api.wait_for("Event", bool, place.namespace, fields="reason=NoSafeNode")
         assert "at most 1" in ours[0]["message"]
 
         create(*objects.local_cluster(["n2"])[1:])
