@@ -137,3 +137,25 @@ class TestWhatIsOver:
         old, elsewhere, other = entry(), entry("token0002", node="n1", domain="n1"), entry("token0003", "db-pd-1")
         again = entry("token0004", time=2000)
         assert ledger.without_superseded([old, elsewhere, other, again], [again]) == (elsewhere, other, again)
+
+    def test_a_text_that_is_no_unicode_makes_the_record_unreadable(self) -> None:
+        value = ledger.ledger_annotations([entry()])[LOCK] or ""
+        broken = value.replace('"domain":"n0"', '"domain":"\\ud800"')
+        assert broken != value
+        assert len(ledger.read_records([claim(annotations={LOCK: broken})]).unreadable) == 1
+
+    def test_second_records_in_no_readable_format_are_known_by_their_keys(self) -> None:
+        found = claim(annotations={ENTRY_PREFIX + "token0001": "{", LOCK: "{"})
+        locations = ledger.read_records([found]).unreadable
+        assert ledger.second_record_tokens(locations, found) == {"token0001"}
+        assert ledger.second_record_tokens(locations, claim("b")) == frozenset()
+
+    def test_a_ledger_without_some_tokens_keeps_the_rest_as_it_is(self) -> None:
+        kept, gone = entry("token0002", "db-pd-1"), entry()
+        there = claim(annotations=ledger.ledger_annotations([kept, gone], {"token0002"}))
+        recorded = ledger.read_records([there])
+        assert recorded.ledger_without(there, {"token0001"}) == ledger.ledger_annotations([kept], {"token0002"})
+
+    def test_of_entries_that_say_the_same_the_newest_is_one(self) -> None:
+        old, new, other = entry(), entry("token0002", time=2000), entry("token0003", "db-pd-1")
+        assert set(ledger.newest_of_each([new, old, other])) == {new, other}

@@ -130,9 +130,15 @@ def test_the_own_claim_is_the_first_that_the_label_finds() -> None:
     assert own_claim(placing, [hidden, found]) == hidden
 
 
-def test_without_a_labelled_claim_the_entry_names_none() -> None:
+def test_the_entry_names_a_claim_that_the_groups_label_does_not_find() -> None:
     snapshot = replace(make_snapshot(), claims=(make_claim("tikv-db-tikv-1"),))
     [plan] = planned(snapshot, make_placing())
+    assert plan.entry is not None
+    assert plan.entry.claim_uid == snapshot.volumes.claims["tikv-db-tikv-0"].uid
+
+
+def test_without_a_claim_the_entry_names_none() -> None:
+    [plan] = planned(make_snapshot(), make_placing(claim_names=()))
     assert plan.entry is not None
     assert plan.entry.claim_uid == ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Event, Lock
+from threading import Event, Lock, Thread
 
 import pytest
 from builders import make_claim, make_desired, make_group, make_nodes, make_pod
@@ -193,3 +193,19 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert deadline.left() > 0
         pause.wait(0.002)
+
+
+def test_where_no_thread_can_be_started_the_caller_is_not_kept_waiting_and_the_line_goes_on_later(
+    cluster: HeldCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = lines_of(cluster)
+    cluster.released[TIKV].set()
+
+    def no_thread(self: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Thread, "start", no_thread)
+        assert lines.place(TIKV, request_for("db-tikv-0")).decision.cause is Cause.BUSY
+    assert lines.groups() == frozenset()
+    assert lines.place(TIKV, request_for("db-tikv-0")).decision.outcome is Outcome.PINNED

@@ -161,7 +161,12 @@ class Round:
         """Without a claim nothing can be locked on: the guard, unless the set or its options ask for less."""
         if not requests:
             return
-        state = self._read_group(listing, tuple(request.placing for request in requests))
+        try:
+            state = self._read_group(listing, tuple(request.placing for request in requests))
+        except NotFound:
+            # Nor are there owners who could ask for less.
+            self._waiting.guard(requests, Cause.NO_LOCK_CLAIM)
+            return
         snapshot = self._snapshot(listing, state, ())
         for request in requests:
             decision = self._tools.decide(snapshot, request.placing)
