@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check control-plane helm e2e e2e-long record install-quick install-check bench clean
+.PHONY: help demo test check control-plane helm e2e e2e-again e2e-long record install-quick install-check bench clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -44,6 +44,10 @@ e2e-long: $(VENV)/.installed control-plane ## the same with the promised number 
 
 record: $(VENV)/.installed control-plane ## record anew what a real API server sends to the webhook (tests/reviews)
 	@PYTHONPATH=tests $(BIN)/python -m e2e.record
+
+# Real time on a shared machine: what failed is looked at once more, alone. What fails again has failed.
+e2e-again: $(VENV)/.installed control-plane ## run the end-to-end tests that failed last once more
+	@$(BIN)/pytest -q tests/e2e --ignore=tests/e2e/install --last-failed --last-failed-no-failures none
 
 helm: ## build Helm 3 and Helm 4 from Go modules (3 min cold, then nothing)
 	@tests/e2e/control_plane/build.sh helm
