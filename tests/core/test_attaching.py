@@ -58,10 +58,11 @@ def attached(*handles: str) -> frozenset[CsiVolume]:
     return frozenset(CsiVolume(DRIVER, handle) for handle in handles)
 
 
-def over_the_limit(limits, there, *, claims=(UNBOUND,), volumes=(), entries=(), names=(DATA,)):
+def over_the_limit(limits, there, *pods, claims=(UNBOUND,), volumes=(), entries=(), names=(DATA,)):
     given = make_snapshot(claims=claims, classes=[FAST], volumes=volumes, entries=entries)
     known = replace(given.volumes, attach_limits=limits, attached=there)
-    reasons = reasons_for(replace(given, volumes=known), make_placing(claim_names=names))
+    snapshot = replace(given, volumes=known, placed_pods=by_node(*pods))
+    reasons = reasons_for(snapshot, make_placing(claim_names=names))
     assert set(reasons.values()) <= {TOO_MANY}
     return reasons.keys()
 
@@ -89,6 +90,11 @@ class TestAttachLimits:
         there = {"n1": attached("a"), "n2": attached("b")}
 
         assert over_the_limit(limits, there, claims=[bound], volumes=[volume]) == {"n2"}
+
+    def test_do_not_count_a_claim_again_where_another_pod_uses_it(self):
+        limits = {"n1": {DRIVER: 0}, "n2": {DRIVER: 0}}
+
+        assert over_the_limit(limits, {}, pod_on("n1", claim_names=(DATA,))) == {"n2"}
 
     def test_do_not_count_volumes_of_no_driver(self):
         bound = make_claim(volume_name="pv")

@@ -254,6 +254,16 @@ class TestTheNodeThatTheSchedulerHasChosen:
 
         assert possible(claims=[chosen], classes=[FAST]) == (set(), {NOTHING_TO_BIND})
 
+    def test_is_looked_at_before_other_claims(self):
+        chosen = claim("wal-db-tikv-0", storage_class="fast", selected_node="n3", size=500)
+        claims = [claim(), chosen]
+
+        # n3 has no room for the other claim either, but its own class does not allow it.
+        assert possible(claims=claims, classes=[make_class(), FAST], capacities={"fast.csi.example": ()}) == (
+            set(),
+            {NOTHING_TO_BIND},
+        )
+
     def test_takes_no_free_volume(self):
         assert possible(free("a", "n1"), claims=[claim(selected_node="n1")])[0] == set()
 

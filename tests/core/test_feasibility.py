@@ -19,7 +19,7 @@ from builders import (
 
 from webhook.core import keys
 from webhook.core.feasibility import eligible, infeasible_reason, question_for
-from webhook.core.objects import Taint, Toleration
+from webhook.core.objects import NodeSelector, NodeSelectorTerm, Requirement, Taint, Toleration
 from webhook.core.volumes import NodeIndex
 from webhook.core.whereabouts import Whereabouts
 
@@ -31,8 +31,16 @@ UNREACHABLE = Taint("node.kubernetes.io/unreachable", "", "NoExecute")
 TOLERATED = (Toleration("dedicated", "Exists"),)
 EVERYTHING = (Toleration("", "Exists"),)
 
+NOT_NAMED = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 MISMATCH = "node(s) didn't match Pod's node affinity/selector"
 TAINTED = "node(s) had untolerated taint(s)"
+
+
+def named(operator, *names):
+    return NodeSelector((NodeSelectorTerm(match_fields=(Requirement("metadata.name", operator, names),)),))
+
+
+NAMES_N1, NAMES_N2 = (pinned_to(name).terms[0].match_fields for name in ("n1", "n2"))
 
 
 def reason(node=None, placing=None, **snapshot):
@@ -66,7 +74,21 @@ def test_a_ready_node_with_room_is_possible():
         pytest.param({"taints": (DEDICATED, CORDON)}, {"tolerations": TOLERATED}, TAINTED, id="one of two tolerated"),
         pytest.param({}, {"node_selector": {"disk": "ssd"}}, MISMATCH, id="nodeSelector"),
         pytest.param({}, {"node_selector": {keys.HOSTNAME: "n1"}}, None, id="nodeSelector matches"),
-        pytest.param({}, {"node_affinity": pinned_to("n2")}, MISMATCH, id="affinity by name"),
+        pytest.param({}, {"node_affinity": pinned_to("n2")}, NOT_NAMED, id="affinity by name"),
+        pytest.param({"unschedulable": True}, {"node_affinity": pinned_to("n2")}, NOT_NAMED, id="not even looked at"),
+        pytest.param({}, {"node_affinity": named("NotIn", "n1")}, MISMATCH, id="affinity by another name"),
+        pytest.param(
+            {},
+            {"node_affinity": NodeSelector((*pinned_to("n2").terms, *label_in("disk", "ssd").terms))},
+            MISMATCH,
+            id="affinity by name or label",
+        ),
+        pytest.param(
+            {},
+            {"node_affinity": NodeSelector((NodeSelectorTerm(match_fields=(*NAMES_N1, *NAMES_N2)),))},
+            "pod affinity terms conflict",
+            id="two names at once",
+        ),
         pytest.param({}, {"node_affinity": label_in(keys.HOSTNAME, "n2", "n1")}, None, id="affinity matches"),
         pytest.param(
             {},

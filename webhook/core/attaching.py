@@ -47,15 +47,23 @@ def use_filter(pod: Pod, claims: Iterable[Claim], occupancy: Occupancy) -> Filte
 
 def limits_filter(claims: Sequence[Claim], volumes: Volumes, occupancy: Occupancy) -> Filter | None:
     """Keeps the pod off nodes that cannot attach its volumes besides those that are there."""
-    own = [volume for claim in claims if (volume := _csi_volume(claim, volumes))]
+    own = [(claim, volume) for claim in claims if (volume := _csi_volume(claim, volumes))]
     if not own or not volumes.attach_limits:
         return None
     coming = Counter(pod.node_name for pod in occupancy.coming)
 
     def judge(node: Node, _victims: Victims) -> str | None:
-        limits = volumes.attach_limits.get(node.name, {})
+        limits = volumes.attach_limits.get(node.name)
+        if not limits:
+            return None
         attached = volumes.attached.get(node.name, frozenset())
-        for driver, count in Counter(volume.driver for volume in own if volume not in attached).items():
+        used = {(pod.namespace, name) for pod in occupancy.on(node.name) for name in pod.claim_names}
+        fresh = Counter(
+            volume.driver
+            for claim, volume in own
+            if volume not in attached and (claim.namespace, claim.name) not in used
+        )
+        for driver, count in fresh.items():
             # Members that are on their way have as many volumes each.
             there = sum(volume.driver == driver for volume in attached) + coming[node.name] * count
             if there + count > limits.get(driver, there + count):

@@ -38,9 +38,12 @@ class Member:
 
 
 def waiting_claims(claims: Iterable[Claim], volumes: Volumes) -> tuple[Claim, ...]:
-    """The claims that get their volume when their pod is scheduled, the smallest first as the scheduler takes them."""
+    """The claims that get their volume when their pod is scheduled, in the scheduler's order.
+
+    First those for which a node has been chosen, then the others, the smallest first.
+    """
     found = (claim for claim in claims if not claim.volume_name and _waits(claim, volumes))
-    return tuple(sorted(found, key=lambda claim: claim.requested or Decimal(0)))
+    return tuple(sorted(found, key=lambda claim: (not claim.selected_node, claim.requested or Decimal(0))))
 
 
 def unbound_problem(claims: Iterable[Claim], volumes: Volumes) -> str:

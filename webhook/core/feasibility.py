@@ -12,36 +12,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Final
 
 from webhook.core import groups
 from webhook.core.attaching import limits_filter, use_filter, zones_filter
 from webhook.core.binding import Member, binding_filter, unbound_problem
-from webhook.core.filtering import MOST_COMPARISONS, Filter, Victims, same_everywhere
+from webhook.core.filtering import Filter, Victims, same_everywhere
 from webhook.core.interpod import interpod_filter
 from webhook.core.model import Placing, Snapshot
-from webhook.core.objects import Claim, Node, NodeSelector, Pod, Taint
+from webhook.core.node_filters import (
+    NodeTest,
+    is_for_others,
+    names_filter,
+    node_filters,
+    selecting,
+    size_filter,
+    tolerating,
+)
+from webhook.core.objects import Claim, Node, Pod
 from webhook.core.occupancy import Occupancy, occupancy_for
 from webhook.core.ports import ports_filter
 from webhook.core.resources import resources_filter
-from webhook.core.selectors import tolerates
-from webhook.core.spreading import NodeTest, spreading_filter
+from webhook.core.spreading import spreading_filter
 from webhook.core.volumes import NodeIndex, VolumeVerdict, volume_verdict
 from webhook.core.whereabouts import Whereabouts
-
-# NotReady nodes are kept free by a taint, which comes some seconds later than the condition.
-NOT_READY: Final = "node(s) were not ready"
-UNSCHEDULABLE: Final = "node(s) were unschedulable"
-UNTOLERATED: Final = "node(s) had untolerated taint(s)"
-NO_MATCH: Final = "node(s) didn't match Pod's node affinity/selector"
-
-TOO_MANY_TERMS: Final = "the pod's node affinity has too many terms for so many nodes"
-
-CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", value="", effect="NoSchedule")
-# Taints that say how a node is, not whom it is for; so they do not make its domain ineligible.
-CONDITION_TAINTS: Final = "node.kubernetes.io/"
-REPELLING: Final = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +81,8 @@ def question_for(where: Whereabouts, placing: Placing) -> Question:
         occupancy=occupancy_for(where, placing),
         verdict=verdict,
         claims=claims,
-        selects=_selecting(placing.pod, where.index),
-        tolerates=_tolerating(placing.pod),
+        selects=selecting(placing.pod, where.index),
+        tolerates=tolerating(placing.pod),
     )
 
 
@@ -121,12 +115,9 @@ def filters_for(question: Question) -> tuple[Filter, ...]:
     selects, tolerated = question.selects, question.tolerates
     made = (
         _claims_filter(question),
-        None if _can_compare(pod, index) else same_everywhere("NodeAffinity", TOO_MANY_TERMS),
-        Filter("readiness", lambda node, _: None if node.ready else NOT_READY),
-        _cordon_filter(pod),
-        Filter("TaintToleration", lambda node, _: None if tolerated(node) else UNTOLERATED),
-        Filter("NodeAffinity", lambda node, _: None if selects(node) else NO_MATCH),
-        _label_filter(question.where.topology_key),
+        names_filter(pod),
+        size_filter(pod, index),
+        *node_filters(pod, question.where.topology_key, selects=selects, tolerated=tolerated),
         ports_filter(pod, occupancy),
         resources_filter(question.placing, occupancy),
         use_filter(pod, claims, occupancy),
@@ -145,13 +136,10 @@ def eligible(question: Question, node: Node) -> bool:
 
     Cordon, readiness, room and volumes do not enter: a domain that is down for an hour is still one.
     """
-    if not node.labels.get(question.where.topology_key) or not question.selects(node):
-        return False
-    tolerations = question.pod.tolerations
-    return all(
-        taint.key.startswith(CONDITION_TAINTS) or tolerates(tolerations, taint)
-        for taint in node.taints
-        if taint.effect in REPELLING
+    return (
+        bool(node.labels.get(question.where.topology_key))
+        and question.selects(node)
+        and not is_for_others(question.pod, node)
     )
 
 
@@ -188,41 +176,6 @@ def _claims_filter(question: Question) -> Filter | None:
         or unbound_problem(question.claims, question.where.snapshot.volumes)
     )
     return same_everywhere("VolumeBinding", problem) if problem else None
-
-
-def _cordon_filter(pod: Pod) -> Filter:
-    tolerated = tolerates(pod.tolerations, CORDON)
-    return Filter("NodeUnschedulable", lambda node, _: UNSCHEDULABLE if node.unschedulable and not tolerated else None)
-
-
-def _label_filter(topology_key: str) -> Filter:
-    reason = f"node(s) had no label {topology_key}"
-    return Filter("topology label", lambda node, _: None if node.labels.get(topology_key) else reason)
-
-
-def _tolerating(pod: Pod) -> NodeTest:
-    return lambda node: all(tolerates(pod.tolerations, taint) for taint in node.taints if taint.effect in REPELLING)
-
-
-def _selecting(pod: Pod, index: NodeIndex) -> NodeTest:
-    """Whether nodeSelector and required node affinity allow a node; of many terms few concern any one node."""
-    if pod.node_affinity is None:
-        return lambda node: _has_selected_labels(pod, node)
-    affinity = (pod.node_affinity,) if _can_compare(pod, index) else (NodeSelector(()),)
-
-    @cache
-    def allowed() -> frozenset[str]:
-        return frozenset(node.name for node in index.matching(affinity))
-
-    return lambda node: _has_selected_labels(pod, node) and node.name in allowed()
-
-
-def _can_compare(pod: Pod, index: NodeIndex) -> bool:
-    return pod.node_affinity is None or index.comparisons(pod.node_affinity) <= MOST_COMPARISONS
-
-
-def _has_selected_labels(pod: Pod, node: Node) -> bool:
-    return all(node.labels.get(key) == value for key, value in pod.node_selector.items())
 
 
 def _coming(question: Question) -> list[Member]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from webhook.core.filtering import MOST_COMPARISONS, Filter, Victims, same_everywhere
+from webhook.core.node_filters import NodeTest
 from webhook.core.objects import LabelSelector, Node, Pod, PodOnNode, SpreadConstraint
 from webhook.core.occupancy import Occupancy
 from webhook.core.selectors import is_usable, matches_labels
@@ -16,8 +17,6 @@ SKEWED: Final = "node(s) didn't match pod topology spread constraints"
 NO_LABEL: Final = "node(s) didn't match pod topology spread constraints (missing required label)"
 TOO_MANY: Final = "the pod has too many topology spread constraints for so many nodes and pods"
 UNUSABLE: Final = "a topology spread constraint cannot be used: its label selector is not valid"
-
-NodeTest = Callable[[Node], bool]
 
 
 @dataclass(frozen=True, slots=True)
