@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 from builders import (
     LOCAL_VOLUMES,
     ZONE,
+    by_node,
     guard_term,
     guarded_pod,
     make_claim,
@@ -22,6 +24,7 @@ from builders import (
     make_volume,
     member,
     pinned_pod,
+    pod_on,
     running_pod,
 )
 from hypothesis import HealthCheck, assume, given, settings
@@ -31,7 +34,17 @@ from webhook.core import keys
 from webhook.core.counting import guard_key
 from webhook.core.feasibility import infeasible_reason
 from webhook.core.model import Entry, Outcome, Placing, Snapshot
-from webhook.core.objects import Claim, Node, Pod, Taint
+from webhook.core.objects import (
+    Claim,
+    HostPort,
+    LabelSelector,
+    Node,
+    Pod,
+    PodAffinityTerm,
+    PodOnNode,
+    SpreadConstraint,
+    Taint,
+)
 from webhook.core.placement import decide
 from webhook.core.volumes import claims_by_name, claims_of_pod, volume_verdict
 
@@ -91,6 +104,44 @@ def claims(draw: st.DrawFn, name: str) -> Claim:
     return make_claim(name, volume_name=volume)
 
 
+WEB, ANYBODY = LabelSelector({"app": "web"}), LabelSelector()
+PORT = (HostPort(80),)
+FREE = tuple(
+    replace(make_volume(f"free-{node}-{number}", keys.HOSTNAME, node), storage_class="local", phase="Available")
+    for node in NODE_NAMES[:4]
+    for number in (1, 2)
+)
+
+
+@st.composite
+def others(draw: st.DrawFn) -> PodOnNode:
+    """A pod that is no member, or what was read of one."""
+    name = draw(st.sampled_from((*"abcdef", "db-tikv-1", "db-pd-0")))
+    return pod_on(
+        draw(st.sampled_from(NODE_NAMES)),
+        name,
+        requests={"cpu": Decimal(draw(st.integers(0, 2)))},
+        priority=draw(st.sampled_from((0, 0, -1))),
+        bound=not draw(seldom),
+        host_ports=PORT if draw(seldom) else (),
+        anti_affinity=(PodAffinityTerm(draw(st.sampled_from((keys.HOSTNAME, ZONE))), ANYBODY),) if draw(seldom) else (),
+    )
+
+
+@st.composite
+def wishes(draw: st.DrawFn) -> dict[str, object]:
+    """What a pod seldom asks for."""
+    key = draw(st.sampled_from((keys.HOSTNAME, ZONE)))
+    wanted: dict[str, object] = {
+        "host_ports": PORT,
+        "anti_affinity": (PodAffinityTerm(key, WEB),),
+        "affinity": (PodAffinityTerm(key, WEB),),
+        "spread": (SpreadConstraint(key, 1, draw(st.sampled_from((WEB, ANYBODY)))),),
+        "preempts": False,
+    }
+    return {name: wish for name, wish in wanted.items() if draw(seldom)}
+
+
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Snapshot, Placing]:
     group = make_group(draw(st.sampled_from(("tikv", "pd"))))
@@ -116,7 +167,13 @@ def cases(draw: st.DrawFn) -> tuple[Snapshot, Placing]:
         volumes=VOLUMES,
         rooms={node.name: make_room(cpu=draw(st.integers(0, 3))) for node in listed},
     )
-    return snapshot, make_placing(draw(st.sampled_from(names)), group=group)
+    snapshot = replace(
+        snapshot,
+        placed_pods=by_node(*draw(st.lists(others(), max_size=5, unique_by=lambda pod: pod.name))),
+        promised={draw(st.sampled_from(NODE_NAMES)): {"cpu": Decimal(draw(st.integers(0, 3)))}},
+        volumes=replace(snapshot.volumes, of_class={"local": FREE}) if draw(st.booleans()) else snapshot.volumes,
+    )
+    return snapshot, make_placing(draw(st.sampled_from(names)), group=group, **draw(wishes()))
 
 
 def node_of(snapshot: Snapshot, name: str) -> Node:
@@ -135,6 +192,8 @@ PROPERTY = settings(deadline=None, max_examples=100, suppress_health_check=[Heal
 def test_the_order_in_which_anything_is_listed_does_not_matter(case, data):
     snapshot, placing = case
     listed = dict(data.draw(st.permutations(list(snapshot.volumes.claims.items()))))
+    free = {name: shuffled(found, data) for name, found in snapshot.volumes.of_class.items()}
+    placed = {name: shuffled(found, data) for name, found in snapshot.placed_pods.items()}
     other = replace(
         snapshot,
         nodes=shuffled(snapshot.nodes, data),
@@ -142,7 +201,8 @@ def test_the_order_in_which_anything_is_listed_does_not_matter(case, data):
         entries=shuffled(snapshot.entries, data),
         claims=shuffled(snapshot.claims, data),
         rooms=dict(data.draw(st.permutations(list(snapshot.rooms.items())))),
-        volumes=replace(snapshot.volumes, claims=listed),
+        volumes=replace(snapshot.volumes, claims=listed, of_class=free),
+        placed_pods=dict(data.draw(st.permutations(list(placed.items())))),
     )
 
     assert repr(decide(other, placing)) == repr(decide(snapshot, placing))

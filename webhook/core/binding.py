@@ -140,7 +140,7 @@ def _has_space(node: Node, claim: Claim, storage_class: StorageClass, volumes: V
 def _candidates(claim: Claim, volumes: Volumes) -> Candidates:
     """A search for the claim's volume; where one is kept for the claim no other counts."""
     fitting = [volume for volume in volumes.of_class.get(claim.storage_class, ()) if _fits(volume, claim)]
-    reserved = [volume for volume in fitting if volume.claim is not None]
+    reserved = sorted((volume for volume in fitting if volume.claim is not None), key=lambda volume: volume.name)
     free = [volume for volume in fitting if volume.claim is None and _is_free(volume, claim)]
     by_size = sorted(reserved[:1] or free, key=lambda volume: (volume.capacity, volume.name))
     return _Shelf(by_size).on

@@ -29,7 +29,10 @@ NOTHING: Final = Decimal(0)
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """The pods on each node, by its name; what they and promises ask of it; the members that are not bound yet."""
+    """The pods on each node, by its name; what they and promises ask of it; the members that are not bound yet.
+
+    The latter in an order that does not depend on how anything was listed.
+    """
 
     pods: Mapping[str, Sequence[PodOnNode]]
     asked: Mapping[str, Mapping[str, Decimal]]
@@ -61,7 +64,7 @@ def occupancy_for(where: Whereabouts, placing: Placing) -> Occupancy:
     return Occupancy(
         pods=_moved(snapshot.placed_pods, replaced, arriving),
         asked=_asked(snapshot, replaced, arriving),
-        coming=tuple(pod for pod in (*visible.values(), *in_flight.values()) if not pod.bound),
+        coming=tuple(pod for _, pod in sorted((visible | in_flight).items()) if not pod.bound),
     )
 
 
