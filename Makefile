@@ -23,9 +23,9 @@ demo: $(VENV)/.installed ## replay the incident on the embedded cluster, without
 	@$(BIN)/tidb-ha-webhook demo
 
 test: $(VENV)/.installed ## run the tests (without a control plane)
-	@$(BIN)/pytest -q --ignore=tests/e2e --ignore=tests/simulation --cov --cov-report=term --cov-fail-under=95
+	@$(BIN)/pytest -q -n 2 --dist loadfile --ignore=tests/e2e --ignore=tests/simulation --cov --cov-report=term --cov-fail-under=95
 	@# Measured apart: the simulation is hundred thousands of rounds, and slow under a tracer.
-	@$(BIN)/pytest -q tests/simulation
+	@$(BIN)/pytest -q -n 2 --dist loadfile tests/simulation
 
 check: $(VENV)/.installed ## lint, type-check and check the import contracts
 	$(BIN)/ruff check .

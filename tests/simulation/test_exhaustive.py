@@ -68,7 +68,7 @@ def play(choices: EveryChoice, event: Callable[[Life], None]) -> Life:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", EVENTS)
-def test_no_interleaving_of_two_creates_is_unsafe(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_interleaving_of_two_creates_is_unsafe(name: str, say: Callable[[str], None]) -> None:
     choices, runs, pinned = EveryChoice(DEPTH), 0, 0
     while True:
         life = play(choices, EVENTS[name])
@@ -78,7 +78,6 @@ def test_no_interleaving_of_two_creates_is_unsafe(name: str, capsys: pytest.Capt
         assert life.answered == 2
         if not choices.advance():
             break
-    with capsys.disabled():
-        print(f"\nexhaustive, {name}: {runs} interleavings, 0 unsafe, {pinned} pinned")
+    say(f"exhaustive, {name}: {runs} interleavings, 0 unsafe, {pinned} pinned")
     # Not safe by doing nothing: of two creates for one node one gets it, mostly even if records are lost under it.
     assert pinned >= (runs if name == "nothing else" else 0.85 * runs)

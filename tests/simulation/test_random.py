@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from .mutations import MUTATIONS
@@ -41,18 +43,16 @@ def faulty() -> Report:
     return run_many(range(FAULTY_RUNS), faults=True)
 
 
-def test_without_faults_every_pod_is_pinned(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_faults_every_pod_is_pinned(say: Callable[[str], None]) -> None:
     report = run_many(range(QUIET_RUNS), faults=False)
-    with capsys.disabled():
-        print(f"\nrandom, seeds 0 to {QUIET_RUNS - 1}, without faults: {report}")
+    say(f"random, seeds 0 to {QUIET_RUNS - 1}, without faults: {report}")
     assert report.unsafe == []
     assert report.pinned == report.answered
 
 
 @pytest.mark.timeout(300)
-def test_safe_no_random_life_with_faults_stacks(faulty: Report, capsys: pytest.CaptureFixture[str]) -> None:
-    with capsys.disabled():
-        print(f"\nrandom, seeds 0 to {FAULTY_RUNS - 1}, with faults: {faulty}")
+def test_safe_no_random_life_with_faults_stacks(faulty: Report, say: Callable[[str], None]) -> None:
+    say(f"random, seeds 0 to {FAULTY_RUNS - 1}, with faults: {faulty}")
     assert faulty.unsafe == []
     assert faulty.pinned >= 10_000
 
@@ -70,10 +70,9 @@ def test_a_request_that_no_fault_hit_is_guarded_only_for_a_fault_of_its_group(fa
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", sorted(MUTATIONS.keys() - DIRECTED_ONLY))
-def test_the_random_mix_catches_every_mutation(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_random_mix_catches_every_mutation(name: str, say: Callable[[str], None]) -> None:
     for seed in (CAUGHT_AT[name], *range(LAST_SEED)):
         if unsafe := run(seed, faults=True, substitutes=MUTATIONS[name]()).unsafe:
-            with capsys.disabled():
-                print(f"\n{name}: caught at {unsafe[0]}")
+            say(f"{name}: caught at {unsafe[0]}")
             return
     pytest.fail(f"{name}: not caught by seeds 0 to {LAST_SEED}")
