@@ -192,4 +192,3 @@ def _row(namespace: str, name: str, answer: Admitted) -> Row:
 def _key(manifest: Manifest) -> tuple[Resource | None, str, str]:
     metadata = manifest["metadata"]
     return resource_of(manifest), metadata.get("namespace") or DEFAULT_NAMESPACE, metadata["name"]
-
