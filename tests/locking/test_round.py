@@ -6,13 +6,13 @@ import json
 from functools import partial
 
 import pytest
-from cluster_objects import SPACE, a_claim, a_pod, a_set, a_v1_world, a_volume, claims, nodes
+from cluster_objects import SPACE, ZONE, a_claim, a_pod, a_set, a_v1_world, a_volume, an_object, claims, nodes
 from locking.asking import LOCK, PVC, READS, SECOND, SECOND_WRITE, SWAP, ask
 from stand import BUDGET, START, Stand
 
-from webhook.cluster.door import CLAIMS, NODES
+from webhook.cluster.door import CLAIMS, NODES, TIDB_CLUSTERS
 from webhook.core import keys
-from webhook.core.model import Cause, Outcome
+from webhook.core.model import Cause, Outcome, WhenUnplaceable
 from webhook.errors import Conflict, Forbidden, Invalid, NotFound, TooManyRequests, UnknownOutcome
 from webhook.locking.protocol import Answer
 from webhook.locking.round import UNBOUND_CLAIM, YOUNG_CLAIM
@@ -385,3 +385,40 @@ def test_a_claim_that_names_its_volume_before_it_is_bound_is_waited_for_where_it
     answer = ask(stand, "db-tikv-1").only
     assert (answer.decision.outcome, answer.decision.node) == (Outcome.RETURNED, "n2")
     assert 0 < stand.clock.monotonic() < UNBOUND_CLAIM
+
+
+def test_a_set_of_one_without_a_claim_is_not_touched() -> None:
+    stand = Stand(*nodes(), a_set(replicas=1))
+    assert ask(stand, a_pod(claim="")).brief == (Outcome.UNTOUCHED, Cause.SET_OF_ONE)
+
+
+def test_without_a_claim_the_guard_keeps_to_the_groups_topology_key_and_its_options() -> None:
+    options = {keys.PREFIX + keys.TOPOLOGY_KEY: ZONE, keys.PREFIX + keys.WHEN_UNPLACEABLE: "Deny"}
+    cluster = an_object(TIDB_CLUSTERS, "db", annotations=options)
+    stand = Stand(*nodes(), a_set(), cluster)
+    answer = ask(stand, a_pod(claim="")).only
+    assert (answer.decision.cause, answer.decision.topology_key) == (Cause.NO_LOCK_CLAIM, ZONE)
+    assert answer.options.when_unplaceable is WhenUnplaceable.DENY
+
+
+def test_without_a_claim_skip_on_the_cluster_object_holds() -> None:
+    skip = an_object(TIDB_CLUSTERS, "db", annotations={keys.PREFIX + keys.SKIP: "true"})
+    admission = Stand(*nodes(), a_set(), skip)
+    assert admission.review(a_pod(claim="")).outcome == "untouched"
+
+
+def test_a_swap_that_is_forbidden_guards_by_the_groups_topology_key() -> None:
+    options = {keys.PREFIX + keys.TOPOLOGY_KEY: ZONE}
+    world = [a for a in a_v1_world() if a["kind"] != "TidbCluster"]
+    stand = Stand(*world, an_object(TIDB_CLUSTERS, "db", annotations=options))
+    stand.door.fails(SWAP, Forbidden("patch", PVC, LOCK, status=403))
+    decision = ask(stand).only.decision
+    assert decision.topology_key == ZONE
+
+
+def test_an_own_claim_of_an_ephemeral_volume_is_not_waited_for(stand: Stand) -> None:
+    pod = a_pod()
+    template = {"spec": {"storageClassName": "local"}}
+    pod["spec"]["volumes"].append({"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}})
+    assert ask(stand, pod).brief == PINNED
+    assert stand.clock.monotonic() < YOUNG_CLAIM
