@@ -306,8 +306,11 @@ class TestTheClaims:
         made = claim("db-tikv-0-scratch", storage_class="fast")
         placing = make_placing(claim_names=("db-tikv-0-scratch",), ephemeral_claims=(made,))
         old = claim("db-tikv-0-scratch", volume_name="gone")
+        exists = replace(placing, pod=replace(placing.pod, uid="u1"))
 
         assert possible(classes=[FAST], claims=[old], placing=placing)[0] == {"n1", "n2"}
+        assert possible(classes=[FAST], claims=[old], placing=exists)[0] == set()
+        assert possible(classes=[FAST], claims=[], placing=exists)[0] == {"n1", "n2"}
 
     def test_where_nobody_read_which_volumes_there_are_they_are_not_judged_by(self):
         assert reasons_for(make_snapshot(claims=[claim()]), make_placing()) == {}

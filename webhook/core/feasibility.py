@@ -34,7 +34,7 @@ from webhook.core.occupancy import Occupancy, occupancy_for
 from webhook.core.ports import ports_filter
 from webhook.core.resources import resources_filter
 from webhook.core.spreading import spreading_filter
-from webhook.core.volumes import NodeIndex, VolumeVerdict, volume_verdict
+from webhook.core.volumes import NodeIndex, VolumeVerdict, claims_of_pod, volume_verdict
 from webhook.core.whereabouts import Whereabouts
 
 
@@ -144,10 +144,10 @@ def eligible(question: Question, node: Node) -> bool:
 
 
 def _claims_to_place(where: Whereabouts, pod: Pod) -> tuple[Claim, ...]:
-    """The claims of a pod that is to be created, in its order: those of its ephemeral volumes are made with it."""
+    """The pod's claims in its order. Those of its ephemeral volumes are made after it, whatever is there before."""
     made = {claim.name: claim for claim in pod.ephemeral_claims}
-    found = (made.get(name) or where.claims.get(name) for name in pod.claim_names)
-    return tuple(claim for claim in found if claim is not None)
+    known = {**made, **where.claims} if pod.uid else {**where.claims, **made}
+    return claims_of_pod(pod, known)
 
 
 def _first_failure(filters: Sequence[Filter], node: Node, victims: Victims) -> tuple[Filter | None, str]:
