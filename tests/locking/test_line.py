@@ -5,12 +5,24 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from threading import Event, Lock, Thread
 
 import pytest
 from builders import make_claim, make_desired, make_group, make_nodes, make_pod
 
-from webhook.core.model import Cause, ClaimListing, Decision, Group, GroupState, Outcome, Placing, Snapshot
+from webhook.core.model import (
+    Cause,
+    ClaimListing,
+    Decision,
+    Group,
+    GroupState,
+    Options,
+    Outcome,
+    Placing,
+    Snapshot,
+    WhenUnplaceable,
+)
 from webhook.core.objects import Claim
 from webhook.core.storage import Volumes
 from webhook.deadline import Deadline
@@ -31,6 +43,7 @@ class HeldCluster:
         self.entered: dict[Group, Event] = {TIKV: Event(), PD: Event()}
         self.released: dict[Group, Event] = {TIKV: Event(), PD: Event()}
         self.rounds: list[tuple[str, ...]] = []
+        self.options = Options()
         self._lock = Lock()
         self._annotations: dict[str, dict[str, str]] = {}
 
@@ -49,7 +62,8 @@ class HeldCluster:
     ) -> GroupState:
         with self._lock:
             self.rounds.append(tuple(placing.pod.name for placing in placings))
-        return GroupState((), make_desired(3, group=group), make_nodes(3), {}, Volumes())
+        desired = replace(make_desired(3, group=group), options=self.options)
+        return GroupState((), desired, make_nodes(3), {}, Volumes())
 
     def swap(self, claim: Claim, annotations: dict[str, str | None], deadline: Deadline) -> None:
         self.annotate(claim, annotations, deadline)
@@ -88,9 +102,14 @@ def callers() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def lines_of(cluster: HeldCluster, most_waiting: int = 8, decide: Callable[..., Decision] = first_node) -> Lines:
+def lines_of(
+    cluster: HeldCluster,
+    most_waiting: int = 8,
+    decide: Callable[..., Decision] = first_node,
+    memory: AnswerMemory | None = None,
+) -> Lines:
     tokens = (f"token{number:04d}" for number in itertools.count())
-    tools = Tools(cluster, AnswerMemory(), decide, 120.0, lambda _: None, lambda: 0.0, tokens)
+    tools = Tools(cluster, memory or AnswerMemory(), decide, 120.0, lambda _: None, lambda: 0.0, tokens)
     return Lines(tools, most_waiting)
 
 
@@ -143,6 +162,18 @@ def test_a_request_beyond_the_bound_gets_the_guard_at_once(cluster: HeldCluster,
     assert lines.place(TIKV, request_for("db-tikv-2")).decision.cause is Cause.BUSY
     cluster.released[TIKV].set()
     assert all(call.result(PATIENCE).decision.outcome is Outcome.PINNED for call in waiting)
+
+
+def test_a_guard_without_a_round_keeps_to_the_options_that_were_read_last(cluster: HeldCluster) -> None:
+    lines = lines_of(cluster, most_waiting=0)
+    assert lines.place(TIKV, request_for("db-tikv-0")).decision.topology_key == Options().topology_key
+    cluster.options = Options(topology_key="rack", when_unplaceable=WhenUnplaceable.DENY)
+    cluster.released[TIKV].set()
+    memory = AnswerMemory()
+    lines_of(cluster, memory=memory).place(TIKV, request_for("db-tikv-0"))
+    answer = lines_of(cluster, most_waiting=0, memory=memory).place(TIKV, request_for("db-tikv-0"))
+    assert (answer.decision.cause, answer.decision.topology_key) == (Cause.BUSY, "rack")
+    assert answer.options == cluster.options
 
 
 def test_independent_one_groups_stall_does_not_delay_another(cluster: HeldCluster, callers: ThreadPoolExecutor) -> None:

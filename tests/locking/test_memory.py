@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 
 import pytest
-from builders import make_entry, make_group
+from builders import make_desired, make_entry, make_group
 
 from webhook.core.ledger import Location
+from webhook.core.model import Options
 from webhook.locking.memory import AnswerMemory
 
 GROUP = make_group()
@@ -84,6 +85,14 @@ def test_a_record_of_a_newer_format_that_changed_is_respected_anew(memory: Answe
 
 def test_without_a_record_of_a_newer_format_nothing_stands(memory: AnswerMemory) -> None:
     assert not memory.stands_newer(GROUP, [], expiry=120)
+
+
+def test_only_so_many_groups_options_are_remembered(monkeypatch: pytest.MonkeyPatch, memory: AnswerMemory) -> None:
+    monkeypatch.setattr("webhook.locking.memory.MOST_DESIRED", 2)
+    for cluster in ("a", "b", "c"):
+        memory.learn(make_group("tikv", cluster=cluster), make_desired(3, topology_key=cluster))
+    keys = [memory.options_of(make_group("tikv", cluster=cluster), "m").topology_key for cluster in ("a", "b", "c")]
+    assert keys == [Options().topology_key, "b", "c"]
 
 
 def test_an_unreadable_record_is_logged_once(memory: AnswerMemory, caplog: pytest.LogCaptureFixture) -> None:

@@ -15,8 +15,8 @@ from webhook.core import keys
 from webhook.core.model import Cause, Outcome, WhenUnplaceable
 from webhook.errors import Conflict, Forbidden, Invalid, NotFound, TooManyRequests, UnknownOutcome
 from webhook.locking.protocol import Answer
-from webhook.locking.round import UNBOUND_CLAIM, YOUNG_CLAIM
 from webhook.locking.waiting import LEAST_LEFT
+from webhook.locking.young_claims import UNBOUND_CLAIM, YOUNG_CLAIM
 
 
 @pytest.fixture

@@ -10,10 +10,11 @@ from webhook.cluster.store import GroupStore
 from webhook.core import ledger
 from webhook.core.model import ClaimListing, Group, GroupState, Placing
 from webhook.core.objects import Claim
+from webhook.core.rounds import Planned
 from webhook.deadline import Deadline
 from webhook.locking.attempt import Attempt, Tools
 from webhook.locking.protocol import GroupCluster, Request
-from webhook.locking.round import Planned, Round
+from webhook.locking.round import Round
 
 from .life import Substitutes
 

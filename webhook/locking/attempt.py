@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from webhook.core import ledger
 from webhook.core.lock_claim import second_record_claim
-from webhook.core.model import ClaimListing, Entry, GroupState
+from webhook.core.model import ClaimListing, Entry, Group, GroupState, Snapshot
 from webhook.core.objects import Claim
 from webhook.core.rounds import Decide, Planned
 from webhook.locking.memory import AnswerMemory
@@ -58,3 +58,21 @@ class Attempt:
         """The claim of the second records: preferably a placed member's own, since its pod does not exist yet."""
         own = {plan.entry.claim_uid for plan in self.planned if plan.entry is not None}
         return second_record_claim(self.listing.claims, self.lock, own)
+
+
+def snapshot_of(group: Group, listing: ClaimListing, state: GroupState, live: tuple[Entry, ...]) -> Snapshot:
+    """What is decided on: what was read, with the entries that are live in it."""
+    return Snapshot(
+        group=group,
+        claims=listing.claims,
+        pods=state.pods,
+        desired=state.desired,
+        entries=live,
+        nodes=state.nodes,
+        rooms=state.rooms,
+        volumes=state.volumes,
+        now=listing.now,
+        placed_pods=state.placed_pods,
+        promised=state.promised,
+        namespaces=state.namespaces,
+    )

@@ -51,20 +51,20 @@ class Lines:
         with self._lock:
             line = self._lines.setdefault(group, _Line())
             if line.waiting >= self._most_waiting:
-                return _guarded(Cause.BUSY)
+                return self._guarded(group, request, Cause.BUSY)
             line.waiting += 1
             line.tickets.append(ticket)
             starts = not line.running
             line.running = True
         if starts and not self._start(group, line):
-            return _guarded(Cause.BUSY)
+            return self._guarded(group, request, Cause.BUSY)
         in_time = ticket.answered.wait(request.deadline.left())
         with self._lock:
             line.waiting -= 1
             if ticket in line.tickets:
                 line.tickets.remove(ticket)
             self._forget_if_idle(group, line)
-            return ticket.answer or _guarded(Cause.INTERNAL if in_time else Cause.BUDGET_USED_UP)
+            return ticket.answer or self._guarded(group, request, Cause.INTERNAL if in_time else Cause.BUDGET_USED_UP)
 
     def _start(self, group: Group, line: _Line) -> bool:
         """Begin to work the line off; False if the process may have no more threads: then nobody may wait for one."""
@@ -87,7 +87,7 @@ class Lines:
         with self._lock:
             line = self._lines.setdefault(group, _Line())
             if line.waiting >= self._most_waiting:
-                return _guarded(Cause.BUSY)
+                return self._guarded(group, request, Cause.BUSY)
             line.waiting += 1
         answers: list[Answer] = []
         try:
@@ -107,6 +107,11 @@ class Lines:
         """The groups that have a line now."""
         with self._lock:
             return frozenset(self._lines)
+
+    def _guarded(self, group: Group, request: Request, cause: Cause) -> Answer:
+        """The guard without a round, by the topology key and options that were read last."""
+        options = self._tools.memory.options_of(group, request.member)
+        return Answer(Decision(Outcome.GUARDED, cause, topology_key=options.topology_key), options)
 
     def _work_off(self, group: Group, line: _Line) -> None:
         while tickets := self._next_round(group, line):
@@ -140,7 +145,3 @@ class Lines:
     def _forget_if_idle(self, group: Group, line: _Line) -> None:
         if not line.running and not line.waiting and self._lines.get(group) is line:
             del self._lines[group]
-
-
-def _guarded(cause: Cause) -> Answer:
-    return Answer(Decision(Outcome.GUARDED, cause))

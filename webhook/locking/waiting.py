@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from webhook.core.model import Cause, Decision, Desired, Options, Outcome
+from webhook.core.model import Cause, Decision, Desired, Group, Options, Outcome
 from webhook.deadline import Deadline
 from webhook.locking.attempt import Tools
 from webhook.locking.protocol import Answer, Effort, Request
@@ -16,20 +16,17 @@ LEAST_LEFT: Final = 1.0
 FIRST_WAIT: Final = 0.01
 LONGEST_WAIT: Final = 0.25
 
-NO_OPTIONS: Final = Options()
-
 
 class WaitingRequests:
-    """Gives each request its answer exactly once.
+    """Gives each request its answer exactly once."""
 
-    `desired`: what the group's owners want, as soon as it was read: guards keep to its topology key and options.
-    """
-
-    def __init__(self, requests: Iterable[Request], tools: Tools, deliver: Callable[[Request, Answer], None]) -> None:
+    def __init__(
+        self, group: Group, requests: Iterable[Request], tools: Tools, deliver: Callable[[Request, Answer], None]
+    ) -> None:
+        self._group = group
         self._open = {request.member: request for request in requests}
         self._tools = tools
         self._deliver = deliver
-        self.desired: Desired | None = None
         self.attempts = self.conflicts = self.unknown = 0
 
     def requests(self) -> tuple[Request, ...]:
@@ -66,8 +63,12 @@ class WaitingRequests:
         self._deliver(self._open.pop(member), answer)
 
     def options_of(self, member: str) -> Options:
-        """The options in force for a member, the defaults as long as nothing was read."""
-        return NO_OPTIONS if self.desired is None else self.desired.options_of(member)
+        """The options in force for a member as this process read them last, the defaults if it never did."""
+        return self._tools.memory.options_of(self._group, member)
+
+    def learn(self, desired: Desired) -> None:
+        """What the group's owners want was read: guards keep to its topology key and options from now on."""
+        self._tools.memory.learn(self._group, desired)
 
     def deadline(self) -> Deadline:
         """The latest deadline of those that wait: what bounds the round's calls."""
