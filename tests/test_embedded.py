@@ -161,19 +161,12 @@ def test_the_namespace_of_the_request_is_where_the_pod_goes():
     assert names(cluster, namespace="here") == ["web-0"]
 
 
-@pytest.mark.parametrize(
-    ("pod", "where"),
-    [
-        pytest.param(a_plain_pod(), NAMESPACE, id="of the pod"),
-        pytest.param(a_plain_pod(namespace=""), "default", id="none at all"),
-    ],
-)
-def test_a_hand_made_review_may_leave_the_namespace_out(pod: Manifest, where: str):
+def test_a_hand_made_review_may_leave_the_namespace_out():
     cluster = MemoryCluster(a_cluster_with())
 
-    ask(cluster, body_of(pod, namespace=""))
+    ask(cluster, body_of(a_plain_pod(), namespace=""))
 
-    assert names(cluster, namespace=where) == ["web-0"]
+    assert names(cluster) == ["web-0"]
 
 
 def test_a_name_that_is_made_after_admission_is_made():

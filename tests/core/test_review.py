@@ -75,7 +75,7 @@ def test_a_review_made_by_hand_needs_no_more_than_uid_operation_and_pod() -> Non
     request = {"uid": "1", "operation": "CREATE", "object": POD}
     made = parse({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
 
-    assert (made.resource, made.kind, made.name, made.namespace) == ("pods", "Pod", "db-tikv-0", "")
+    assert (made.resource, made.kind, made.name, made.namespace) == ("pods", "Pod", "db-tikv-0", "t1")
 
 
 @pytest.mark.parametrize(("raw", "expected"), [(True, True), (False, False), (None, False), ("true", False)], ids=repr)
@@ -140,6 +140,9 @@ V1BETA1 = review() | {"apiVersion": "admission.k8s.io/v1beta1"}
             review(operation=None), UID, "request.operation is None; one of CREATE, UPDATE", id="no-operation"
         ),
         pytest.param(review(operation="create"), UID, "request.operation is 'create'", id="an-odd-operation"),
+        pytest.param(
+            review(namespace=None, object={"kind": "Pod"}), UID, "request.namespace is missing", id="no-namespace"
+        ),
         pytest.param(review(object=None), UID, "request.object is not an object", id="no-object"),
         pytest.param(review(object=[POD]), UID, "request.object is not an object", id="an-object-that-is-a-list"),
         pytest.param(

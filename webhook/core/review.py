@@ -91,13 +91,14 @@ def parse_review(body: bytes) -> Review:
     if operation not in OPERATIONS:
         found = _shown(request.get("operation"))
         _refuse(f"request.operation is {found}; one of {', '.join(OPERATIONS)} is right", uid)
+    resource = _resource(request, uid)
     return Review(
         uid=uid,
         operation=operation,
-        namespace=text(request.get("namespace")),
+        namespace=_namespace(request, operation, resource, uid),
         name=text(request.get("name")) or text(inside(request, "object", "metadata", "name")),
         dry_run=request.get("dryRun") is True,
-        resource=_resource(request, uid),
+        resource=resource,
         sub_resource=text(request.get("subResource")),
         pod_manifest=_manifest(request, operation, uid),
         kind=text(inside(request, "kind", "kind")) or text(inside(request, "object", "kind")),
@@ -200,6 +201,15 @@ def _shown(value: object) -> str:
     """A foreign value inside a message: quoted, never long."""
     shown = repr(value)
     return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def _namespace(request: Mapping[str, Any], operation: str, resource: str, uid: str) -> str:
+    """The request's namespace, else the object's: a hand-made review may leave the first out."""
+    namespace = text(request.get("namespace")) or text(inside(request, "object", "metadata", "namespace"))
+    if not namespace and operation == "CREATE" and resource == "pods":
+        # Its claims would be looked for in no namespace, and be missing.
+        _refuse("request.namespace is missing: a pod belongs to one", uid)
+    return namespace
 
 
 def _refuse(message: str, uid: str | None) -> NoReturn:

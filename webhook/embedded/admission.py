@@ -10,15 +10,12 @@ from webhook.cluster.store import GroupStore
 from webhook.core.groups import needs_owner, recognise
 from webhook.core.manifests import pod_from
 from webhook.core.review import Review, parse_review
-from webhook.core.shapes import inside, mapping, text
+from webhook.core.shapes import mapping
 from webhook.deadline import Deadline
 from webhook.embedded.answers import admitted
 from webhook.errors import ApiError
 
 logger = logging.getLogger(__name__)
-
-# Where the API server puts what is created without a namespace by kubectl.
-DEFAULT_NAMESPACE = "default"
 
 
 class Reviewer(Protocol):
@@ -53,26 +50,20 @@ class EmbeddedAdmission:
         return answer
 
     def _make_claims(self, review: Review, deadline: Deadline) -> None:
-        namespace = _namespace_of(review)
-        pod = pod_from(review.pod_manifest, namespace=namespace)
+        pod = pod_from(review.pod_manifest, namespace=review.namespace)
         owner = self._store.owner_of(pod, deadline) if needs_owner(pod) else None
         group = recognise(pod, owner).group
         if group is not None:
-            self._cluster.ensure_claims(review.pod_manifest, dict(group.selector), namespace=namespace)
+            self._cluster.ensure_claims(review.pod_manifest, dict(group.selector), namespace=review.namespace)
 
     def _store_pod(self, review: Review, answer: dict[str, Any]) -> None:
         outcome = admitted(review.pod_manifest, answer)
         if not outcome.allowed:
             return
-        namespace = _namespace_of(review)
         # The request's namespace is the pod's, whatever a hand-made review says inside.
-        metadata = {**mapping(outcome.pod.get("metadata")), "namespace": namespace}
+        metadata = {**mapping(outcome.pod.get("metadata")), "namespace": review.namespace}
         try:
-            self._cluster.admit({**outcome.pod, "metadata": metadata}, namespace=namespace)
+            self._cluster.admit({**outcome.pod, "metadata": metadata}, namespace=review.namespace)
         except ApiError as error:
             # Such as a pod without any name: an API server would refuse it too, after the admission.
             logger.warning("allowed, but cannot be created: %s", error)
-
-
-def _namespace_of(review: Review) -> str:
-    return review.namespace or text(inside(review.pod_manifest, "metadata", "namespace")) or DEFAULT_NAMESPACE
