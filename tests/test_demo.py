@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from polling import eventually
 from rich.console import Console
 
 from webhook.cli import main
@@ -481,6 +482,20 @@ SERVING = """
     main.add_command(hold)
     main(["hold"])
 """
+
+
+def test_the_server_ends_also_where_the_demo_is_killed(tmp_path: Path):
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(script(SERVING), stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        try:
+            process.stdout.readline()
+            [server] = children_of(process.pid)
+        finally:
+            process.kill()
+
+    # It is nobody's child any more, so it can only be looked for.
+    eventually(lambda: not alive(server))
 
 
 @pytest.mark.parametrize(

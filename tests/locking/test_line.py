@@ -10,6 +10,7 @@ from threading import Event, Lock, Thread
 
 import pytest
 from builders import make_claim, make_desired, make_group, make_nodes, make_pod
+from polling import eventually
 
 from webhook.core.model import (
     Cause,
@@ -126,7 +127,7 @@ def test_requests_that_come_while_a_round_runs_are_decided_together_in_the_next(
     first = callers.submit(lines.place, TIKV, request_for("db-tikv-0"))
     assert cluster.entered[TIKV].wait(PATIENCE)
     others = [callers.submit(lines.place, TIKV, request_for(name)) for name in ("db-tikv-1", "db-tikv-2")]
-    wait_until(lambda: lines.waiting() == 3)
+    eventually(lambda: lines.waiting() == 3)
     cluster.released[TIKV].set()
     assert [call.result(PATIENCE).decision.outcome for call in (first, *others)] == [Outcome.PINNED] * 3
     assert [sorted(names) for names in cluster.rounds] == [["db-tikv-0"], ["db-tikv-1", "db-tikv-2"]]
@@ -135,7 +136,7 @@ def test_requests_that_come_while_a_round_runs_are_decided_together_in_the_next(
 def test_two_creates_of_one_name_are_never_in_one_round(cluster: HeldCluster, callers: ThreadPoolExecutor) -> None:
     lines = lines_of(cluster)
     calls = [callers.submit(lines.place, TIKV, request_for("db-tikv-0")) for _ in range(3)]
-    wait_until(lambda: lines.waiting() == 3)
+    eventually(lambda: lines.waiting() == 3)
     cluster.released[TIKV].set()
     tokens = {call.result(PATIENCE).token for call in calls}
     assert len(tokens) == 3
@@ -158,7 +159,7 @@ def test_a_caller_leaves_with_the_guard_at_its_own_deadline_while_the_round_goes
 def test_a_request_beyond_the_bound_gets_the_guard_at_once(cluster: HeldCluster, callers: ThreadPoolExecutor) -> None:
     lines = lines_of(cluster, most_waiting=2)
     waiting = [callers.submit(lines.place, TIKV, request_for(f"db-tikv-{number}")) for number in range(2)]
-    wait_until(lambda: lines.waiting() == 2)
+    eventually(lambda: lines.waiting() == 2)
     assert lines.place(TIKV, request_for("db-tikv-2")).decision.cause is Cause.BUSY
     cluster.released[TIKV].set()
     assert all(call.result(PATIENCE).decision.outcome is Outcome.PINNED for call in waiting)
@@ -215,15 +216,7 @@ def test_a_line_without_requests_is_forgotten(cluster: HeldCluster) -> None:
     lines = lines_of(cluster)
     cluster.released[TIKV].set()
     lines.place(TIKV, request_for("db-tikv-0"))
-    wait_until(lambda: not lines.groups())
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Poll for what another thread is about to do; the time-out only ends a test that hangs."""
-    deadline, pause = Deadline.after(PATIENCE), Event()
-    while not condition():
-        assert deadline.left() > 0
-        pause.wait(0.002)
+    eventually(lambda: not lines.groups())
 
 
 def test_where_no_thread_can_be_started_the_caller_is_not_kept_waiting_and_the_line_goes_on_later(

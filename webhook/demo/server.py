@@ -27,7 +27,12 @@ START_TIMEOUT = 60.0
 END_TIMEOUT = 10.0
 # Settings of the user's own webhook must not reach this one.
 _SETTINGS = "TIDB_HA_"
-_PROGRAM = "from webhook.cli import main; main(prog_name='tidb-ha-webhook')"
+_PROGRAM = """
+from webhook.demo.orphan import end_with
+end_with({parent})
+from webhook.cli import main
+main(prog_name='tidb-ha-webhook')
+"""
 _LINES_SHOWN = 5
 
 
@@ -58,7 +63,8 @@ def webhook_on(objects: Iterable[Manifest]) -> Iterator[Endpoint]:
         bind = loopback()
         arguments = ["--cluster", dump, "--tls-cert", certificate, "--tls-key", key, "--drain-seconds", "0"]
         arguments += ["--bind", bind, "--health-bind", bind, "--log-format", "text"]
-        with running([sys.executable, "-P", "-c", _PROGRAM, "serve", *map(str, arguments)]) as url:
+        program = [sys.executable, "-P", "-c", _PROGRAM.format(parent=os.getpid())]
+        with running([*program, "serve", *map(str, arguments)]) as url:
             yield Endpoint(url, certificate)
 
 
