@@ -29,14 +29,14 @@ def open_listeners(address: str, flag: str) -> list[socket.socket]:
         except OSError as error:
             if error.errno not in _ABSENT:
                 _close(listeners)
-                raise _explained(error, address, flag) from error
+                raise explained(error, address, flag) from error
             absent = error
             continue
         port = listeners[0].getsockname()[1]
         if not host:
             break  # "::" takes both families; "0.0.0.0" is for machines without IPv6
     if not listeners and absent is not None:
-        raise _explained(absent, address, flag) from absent
+        raise explained(absent, address, flag) from absent
     return listeners
 
 
@@ -80,7 +80,8 @@ def _close(listeners: list[socket.socket]) -> None:
         listener.close()
 
 
-def _explained(error: OSError, address: str, flag: str) -> SettingsError:
+def explained(error: OSError, address: str, flag: str) -> SettingsError:
+    """Why nothing can be listened to at the address that `flag` gave, and what to do about it."""
     if error.errno == errno.EADDRINUSE:
         return SettingsError(f"{flag} {address}: another process listens there; stop it, or give another port")
     if error.errno == errno.EACCES:
