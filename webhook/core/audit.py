@@ -1,0 +1,176 @@
+"""The audit of one group: where its members are, whether that keeps to the cap, and what it could lose now.
+
+`audit` looks at what exists (pods, nodes, claims and their volumes), not at answers in flight: those are seconds
+old, and the next audit sees what they led to. It needs of a `Snapshot`: group, claims, pods, desired, nodes,
+volumes. `losing` says what the loss of some nodes would do.
+
+It claims no more than can be known. A member that does not run counts as lost. And where several stores go together,
+their copies are only kept apart if PD isolates by that level: `isolated_keys` gives what its location-labels say, and
+without them the answer is conditional (see `losses.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from webhook.core import keys
+from webhook.core.audited import ZONE, AuditedMember, GroupAudit, Isolation, Loss, Margin, Survival, isolation
+from webhook.core.caps import cap
+from webhook.core.counting import guard_key, take_census
+from webhook.core.eligibility import some_eligible_domains
+from webhook.core.losses import Spread, affordable, is_alive, losses_by_copies, losses_by_members
+from webhook.core.model import MemberClass, Placing, Snapshot
+from webhook.core.objects import Node, Pod
+from webhook.core.records import record_from
+from webhook.core.volumes import NodeIndex
+from webhook.core.whereabouts import Whereabouts
+
+
+def audit(snapshot: Snapshot, isolated_by: frozenset[str] | None = None, index: NodeIndex | None = None) -> GroupAudit:
+    """Audit one group. Raises nothing, whatever the snapshot lacks.
+
+    `isolated_by`: of `isolated_keys`. `index`: of the snapshot's nodes, to be shared between groups.
+    """
+    where = Whereabouts.of(replace(snapshot, entries=()), index or NodeIndex(snapshot.nodes))
+    census = take_census(where, Placing(Pod(snapshot.group.namespace, name="")))
+    options, member_class = snapshot.desired.options, snapshot.group.member_class
+    levels = tuple(dict.fromkeys((keys.HOSTNAME, ZONE, options.topology_key)))
+    members = tuple(sorted(_members(where, levels), key=lambda member: member.name))
+    present = sum(member.desired for member in members)
+    replicas = max(snapshot.desired.replicas, present)
+    counts = {domain: len(names) for domain, names in census.members.items()}
+    limit = _cap(where, counts)
+    audited = GroupAudit(
+        group=snapshot.group,
+        options=options,
+        replicas=replicas,
+        missing=replicas - present,
+        copies=0 if member_class is MemberClass.QUORUM else min(options.copies, replicas),
+        budget=affordable(member_class, replicas, options.copies),
+        cap=limit,
+        members=members,
+        counts=counts,
+        stacked={domain: count for domain, count in counts.items() if limit is not None and count > limit},
+        unknown=census.unknown,
+        unlabelled=_unlabelled(members, where.index.by_name),
+        now=Survival.BREAKS,
+        margins=(),
+        isolated_by=isolated_by,
+    )
+    spreads = {level: _spread(audited, level) for level in levels}
+    margins = tuple(_margin(audited, level, spread) for level, spread in spreads.items())
+    return replace(audited, now=_survival(audited, spreads)[0], margins=margins)
+
+
+def losing(audited: GroupAudit, nodes: Collection[str]) -> Loss:
+    """What it would do to the group to lose these nodes, by name, all at once and now."""
+    lost = tuple(member.name for member in audited.members if member.desired and _runs_on(member, nodes))
+    spreads = {level: _spread(audited, level, nodes) for level in audited.levels}
+    survival, isolated_by = _survival(audited, spreads)
+    return Loss(lost, survival, isolated_by)
+
+
+def _members(where: Whereabouts, levels: Iterable[str]) -> Iterator[AuditedMember]:
+    for pod in where.snapshot.pods:
+        if pod.finished:
+            continue
+        name = where.settled_node(pod)
+        node = where.index.by_name.get(name)
+        record = record_from(pod.annotations.get(keys.DECISION))
+        yield AuditedMember(
+            name=pod.name,
+            node=name,
+            domain=where.domain_at(pod, name) if name else "",
+            places=_places(node, levels) if node is not None else {},
+            running=bool(pod.node_name) and node is not None and pod.ready and not pod.deleting,
+            guarded=bool(guard_key(pod, where.snapshot.group)),
+            passed_us=record is not None and record.member == pod.name,
+            desired=where.is_desired(pod.name),
+        )
+
+
+def _places(node: Node, levels: Iterable[str]) -> dict[str, str]:
+    """The node's value of each key that it has; a node without a hostname label is a host all the same."""
+    found = {level: node.labels.get(level, "") for level in levels}
+    found[keys.HOSTNAME] = found[keys.HOSTNAME] or node.name
+    return {level: value for level, value in found.items() if value}
+
+
+def _unlabelled(members: Iterable[AuditedMember], nodes: Mapping[str, Node]) -> dict[str, str]:
+    there = (member for member in members if member.desired and member.node in nodes)
+    return {member.name: member.node for member in there if member.domain == ""}
+
+
+def _cap(where: Whereabouts, counts: Mapping[str, int]) -> int | None:
+    """The cap that holds for the members where they are now."""
+    desired, member_class = where.snapshot.desired, where.snapshot.group.member_class
+    copies, min_domains = desired.options.copies, desired.options.min_domains
+    domains = set(counts)
+    if member_class is MemberClass.REPLICATED and not min_domains:
+        # More domains than copies change nothing.
+        domains = some_eligible_domains(where, domains, enough=copies)
+    return cap(
+        member_class,
+        desired.replicas,
+        domains=len(domains),
+        in_use=len(counts),
+        copies=copies,
+        min_domains=min_domains,
+    )
+
+
+def _runs_on(member: AuditedMember, nodes: Collection[str]) -> bool:
+    return member.running and member.node in nodes
+
+
+def _spread(audited: GroupAudit, level: str, lost: Collection[str] = ()) -> Spread:
+    """The members by domain of one level, once the nodes `lost` are."""
+    stores: dict[str, int] = {}
+    gone: dict[str, int] = {}
+    gone_elsewhere, unplaced = audited.missing, 0
+    for member in audited.members:
+        if not member.desired:
+            continue
+        domain, running = member.places.get(level, ""), member.running and member.node not in lost
+        if domain:
+            stores[domain] = stores.get(domain, 0) + 1
+            gone[domain] = gone.get(domain, 0) + (not running)
+        elif running:
+            unplaced += 1
+        else:
+            gone_elsewhere += 1
+    return Spread(stores, gone, gone_elsewhere, unplaced)
+
+
+def _margin(audited: GroupAudit, level: str, spread: Spread) -> Margin:
+    isolated = losses_by_copies(spread, audited.copies, audited.budget) if audited.copies else None
+    return Margin(
+        topology_key=level,
+        domains=len(spread.stores),
+        certain=losses_by_members(spread, audited.budget),
+        isolated=isolated,
+        isolation=isolation(audited.isolated_by, level),
+    )
+
+
+def _survival(audited: GroupAudit, spreads: Mapping[str, Spread]) -> tuple[Survival, str]:
+    """Whether what runs is enough, and the key by which copies must be kept apart for that, "" for none."""
+    if is_alive(spreads[keys.HOSTNAME], None, audited.budget):
+        return Survival.SURVIVES, ""
+    enough = _isolating(audited, spreads)
+    for kind, survival in (
+        (Isolation.CONFIGURED, Survival.SURVIVES),
+        (Isolation.NOT_CHECKED, Survival.IF_ISOLATED),
+    ):
+        level = next((level for level in enough if isolation(audited.isolated_by, level) is kind), "")
+        if level:
+            return survival, level
+    return Survival.BREAKS, ""
+
+
+def _isolating(audited: GroupAudit, spreads: Mapping[str, Spread]) -> Sequence[str]:
+    """The levels that are enough if copies are kept apart by them."""
+    if not audited.copies:
+        return ()
+    return [level for level, spread in spreads.items() if is_alive(spread, audited.copies, audited.budget)]
