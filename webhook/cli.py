@@ -1,7 +1,7 @@
 """The command line: what the user types, and what the shell is told.
 
-Errors of ours are one line on standard error. Exit codes: 0 fine, 1 it did not work, 2 a flag, variable or
-argument is wrong, 130 interrupted by Ctrl-C.
+Errors of ours are one line on standard error. Exit codes: 0 fine, 1 it did not work (of a question: the answer is
+no), 2 a flag, variable or argument is wrong, 3 the question could not be answered, 130 interrupted by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import click
 
-from webhook.commands import demo, plan, serve
-from webhook.errors import SettingsError, WebhookError
+from webhook.commands import demo, plan, serve, why
+from webhook.errors import NoAnswer, SettingsError, WebhookError
 
 # The commands in the order of `--help`; a new one is a module of webhook/commands and a place here.
-COMMANDS: Final = (serve.command, plan.command, demo.command)
+COMMANDS: Final = (serve.command, plan.command, demo.command, why.command)
 
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
 
@@ -32,6 +32,12 @@ class _WrongSetting(_Failure):
     exit_code = 2
 
 
+class _Unanswered(_Failure):
+    """Neither yes nor no."""
+
+    exit_code = 3
+
+
 class _Group(click.Group):
     """A group whose commands end with a line and an exit code, never with a traceback of an error of ours."""
 
@@ -41,6 +47,8 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except SettingsError as error:
             raise _WrongSetting(error) from error
+        except NoAnswer as error:
+            raise _Unanswered(error) from error
         except WebhookError as error:
             raise _Failure(error) from error
         except KeyboardInterrupt:

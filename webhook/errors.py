@@ -3,6 +3,7 @@
 WebhookError
 ├── SettingsError        a flag or variable is wrong
 ├── DumpError            a cluster dump cannot be used
+├── NoAnswer             a command could not find out what it was asked
 ├── ReviewError          a body is not an AdmissionReview v1 of a pod
 ├── OutOfTime            the budget of the request is used up; nothing was sent
 └── ApiError             the API server did not do what was asked
@@ -28,6 +29,10 @@ class SettingsError(WebhookError):
 
 class DumpError(WebhookError):
     """A cluster dump cannot be used; the text names the file, the document and the field."""
+
+
+class NoAnswer(WebhookError):
+    """A command could not find out what it was asked: the cluster cannot be read; the text says what to do."""
 
 
 class ReviewError(WebhookError):

@@ -73,11 +73,19 @@ def door_of(settings: Settings) -> Door:
     return ApiDoor(configuration_of(settings))
 
 
-def configuration_of(settings: Settings) -> Configuration:
-    """Where the API server of the settings is, and who we are there. Raises `SettingsError`."""
+def configuration_of(settings: Settings, context: str | None = None) -> Configuration:
+    """Where the API server of the settings is, and who we are there. Raises `SettingsError`.
+
+    `context` is one of the kubeconfig, None the current one.
+    """
     if settings.source is ClusterSource.IN_CLUSTER:
         return credentials.in_cluster()
-    return credentials.from_kubeconfig(str(settings.kubeconfig or _default_kubeconfig()))
+    return credentials.from_kubeconfig(kubeconfig_of(settings), context)
+
+
+def kubeconfig_of(settings: Settings) -> str:
+    """The kubeconfig files of the settings, as KUBECONFIG has them. Raises `SettingsError` if there is none."""
+    return str(settings.kubeconfig or _default_kubeconfig())
 
 
 def objects_of(path: Path) -> tuple[Manifest, ...]:

@@ -1,0 +1,91 @@
+"""What the commands that only ask have in common: which cluster, which namespace, and how trouble is told."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from webhook import logs
+from webhook.commands.parameters import SECONDS, cluster_source, setting, together
+from webhook.settings import LogFormat, settings_from, variable
+
+if TYPE_CHECKING:
+    from webhook.operating.connecting import Connection
+
+TIMEOUT: Final = 30.0
+
+namespace = click.option(
+    "--namespace",
+    "-n",
+    default="",
+    metavar="NAME",
+    envvar=variable("namespace"),
+    show_envvar=True,
+    help="The namespace.",
+    show_default="the context's",
+)
+
+# Which cluster, and by which settings it is judged.
+which_cluster = together(
+    cluster_source,
+    click.option(
+        "--context",
+        default=None,
+        metavar="NAME",
+        envvar=variable("context"),
+        show_envvar=True,
+        help="The context of the kubeconfig.",
+        show_default="the current one",
+    ),
+    click.option(
+        "--timeout",
+        type=SECONDS,
+        default=TIMEOUT,
+        envvar=variable("timeout"),
+        show_envvar=True,
+        show_default=f"{TIMEOUT:g} s",
+        help="Give up after so long.",
+    ),
+    setting(
+        "--expiry",
+        type=SECONDS,
+        help="As for serve: when an answer whose pod never appeared is over.",
+    ),
+    setting(
+        "--other-schedulers",
+        multiple=True,
+        metavar="NAME[,NAME…]",
+        help="As for serve: scheduler names whose pods are never pinned.",
+        show_default="none",
+    ),
+)
+
+asking = together(namespace, which_cluster)
+
+
+@contextmanager
+def opened(parameters: Mapping[str, Any]) -> Iterator[Connection]:
+    """The cluster that the flags name; what cannot be read in the block becomes a sentence and exit code 3."""
+    logs.configure(LogFormat.TEXT, level=logging.ERROR)
+    own = {"context", "namespace", "timeout"}
+    settings = settings_from({name: value for name, value in parameters.items() if name not in own}, os.environ)
+
+    # Here, not above: see webhook/commands/__init__.py.
+    from webhook.operating.connecting import connect
+    from webhook.operating.failures import in_words
+
+    with in_words(settings):
+        connection = connect(
+            settings,
+            context=parameters["context"],
+            namespace=parameters.get("namespace") or "",
+            timeout=parameters["timeout"],
+        )
+        for note in connection.notes:
+            click.echo(f"Note: {note}", err=True)
+        yield connection
