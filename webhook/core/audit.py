@@ -35,7 +35,7 @@ def audit(snapshot: Snapshot, isolated_by: frozenset[str] | None = None, index: 
     where = Whereabouts.of(replace(snapshot, entries=()), index or NodeIndex(snapshot.nodes))
     census = take_census(where, Placing(Pod(snapshot.group.namespace, name="")))
     options, member_class = snapshot.desired.options, snapshot.group.member_class
-    levels = tuple(dict.fromkeys((keys.HOSTNAME, ZONE, options.topology_key)))
+    levels = tuple(dict.fromkeys((keys.HOSTNAME, ZONE, options.topology_key, *sorted(isolated_by or ()))))
     members = tuple(sorted(_members(where, levels), key=lambda member: member.name))
     present = sum(member.desired for member in members)
     replicas = max(snapshot.desired.replicas, present)
@@ -59,7 +59,7 @@ def audit(snapshot: Snapshot, isolated_by: frozenset[str] | None = None, index: 
         isolated_by=isolated_by,
     )
     spreads = {level: _spread(audited, level) for level in levels}
-    margins = tuple(_margin(audited, level, spread) for level, spread in spreads.items())
+    margins = tuple(_margin(audited, level, spreads) for level in levels)
     return replace(audited, now=_survival(audited, spreads)[0], margins=margins)
 
 
@@ -143,15 +143,32 @@ def _spread(audited: GroupAudit, level: str, lost: Collection[str] = ()) -> Spre
     return Spread(stores, gone, gone_elsewhere, unplaced)
 
 
-def _margin(audited: GroupAudit, level: str, spread: Spread) -> Margin:
-    isolated = losses_by_copies(spread, audited.copies, audited.budget) if audited.copies else None
-    return Margin(
-        topology_key=level,
-        domains=len(spread.stores),
-        certain=losses_by_members(spread, audited.budget),
-        isolated=isolated,
-        isolation=isolation(audited.isolated_by, level),
-    )
+def _margin(audited: GroupAudit, level: str, spreads: Mapping[str, Spread]) -> Margin:
+    spread = spreads[level]
+    margin = Margin(level, len(spread.stores), losses_by_members(spread, audited.budget))
+    if not audited.copies:
+        return margin
+    wider = [key for key in audited.isolated_by or () if key != level and _holds_whole(audited, key, level)]
+    kept_apart = [
+        replace(
+            margin,
+            isolated=losses_by_copies(spreads[key], audited.copies, audited.budget),
+            isolation=isolation(audited.isolated_by, key),
+            isolated_by=key,
+        )
+        for key in (level, *sorted(wider))
+    ]
+    # The first that claims most: this level itself, else a wider one.
+    return max(kept_apart, key=lambda found: found.survives)
+
+
+def _holds_whole(audited: GroupAudit, wide: str, narrow: str) -> bool:
+    """Whether each domain of the narrow key lies in one of the wide key: that many of these are lost at most."""
+    found: dict[str, set[str]] = {}
+    for member in audited.members:
+        if member.desired and narrow in member.places:
+            found.setdefault(member.places[narrow], set()).add(member.places.get(wide, ""))
+    return all(len(domains) == 1 and "" not in domains for domains in found.values())
 
 
 def _survival(audited: GroupAudit, spreads: Mapping[str, Spread]) -> tuple[Survival, str]:

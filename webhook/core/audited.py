@@ -60,9 +60,10 @@ class AuditedMember:
 class Margin:
     """How many domains of one topology key, whichever they are, the group survives the loss of now.
 
-    `certain`: whatever PD does; for a quorum the whole answer. `isolated`: if PD keeps copies apart by this key
-    (`isolation` says whether it does); None for a quorum. `domains`: how many hold a member; 0 where no member's node
-    has the key: then nothing is known, and the numbers are 0.
+    `certain`: whatever PD does; for a quorum the whole answer. `isolated`: if PD keeps copies apart by `isolated_by`
+    (this key, or one whose domains hold those of this one whole), of which `isolation` says whether it does; None for a
+    quorum. `domains`: how many hold a member; 0 where no member's node has the key: then nothing is known, and the
+    numbers are 0.
     """
 
     topology_key: str
@@ -70,6 +71,7 @@ class Margin:
     certain: int
     isolated: int | None = None
     isolation: Isolation = Isolation.NOT_CHECKED
+    isolated_by: str = ""
 
     @property
     def survives(self) -> int:
@@ -78,7 +80,7 @@ class Margin:
 
     @property
     def best(self) -> int:
-        """The number if PD isolates by this key."""
+        """The number if PD isolates by `isolated_by`."""
         return self.certain if self.isolated is None else max(self.certain, self.isolated)
 
 
@@ -91,8 +93,8 @@ class GroupAudit:
     of a piece, may be lost. `cap` None: no cap. `counts`: members by domain, with those that will return to their data
     there; `stacked`: those domains whose count is above the cap. `unknown`: members whose node is gone and whose domain
     nothing names; `unlabelled`: member to its node that lacks the topology key. `now`: whether what runs is enough.
-    `margins`: by node (hostname), by zone, and by the group's key if that is another. `isolated_by`: the keys that PD
-    isolates by, None if that is not known.
+    `margins`: by node (hostname), by zone, by the group's key and by those that PD isolates by. `isolated_by`: the
+    latter, None if that is not known.
     """
 
     group: Group

@@ -9,6 +9,7 @@ from typing import Final
 
 from webhook.core import keys
 from webhook.core.audited import GroupAudit, Isolation, Loss, Margin, Survival
+from webhook.core.model import Family, MemberClass
 
 # Beyond this names are counted, not listed.
 SHOWN: Final = 5
@@ -28,6 +29,12 @@ class FindingKind(StrEnum):
     OPTION_PROBLEM = "OptionProblem"
     ISOLATION_NOT_CHECKED = "IsolationNotChecked"
 
+
+_AT_STAKE: Final = {MemberClass.QUORUM: "its quorum", MemberClass.REPLICATED: "a majority of some data's copies"}
+_UNKNOWN: Final = {
+    Isolation.NOT_CHECKED: "not checked",
+    Isolation.NOT_CONFIGURED: "its location-labels do not name it",
+}
 
 # What is not as it should be; the others are worth knowing.
 BREACHES: Final = frozenset(
@@ -67,21 +74,22 @@ def survival_text(audited: GroupAudit) -> str:
     if audited.now is not Survival.SURVIVES and not any(margin.survives for margin in audited.margins):
         return _now(audited)
     parts = [
-        f"of {_count(margin.survives, word(margin.topology_key))}{_condition(margin)}" for margin in _told(audited)
+        f"of {_count(margin.survives, word(margin.topology_key))}{_condition(audited, margin)}"
+        for margin in _told(audited)
     ]
     return f"survives the loss {', '.join(parts)}"
 
 
-def loss_text(loss: Loss) -> str:
+def loss_text(audited: GroupAudit, loss: Loss) -> str:
     """What losing the nodes would do: "loses 2 members (db-tikv-0, db-tikv-1): not certainly enough left"."""
     if not loss.members:
         return "no member of it runs there"
     lost = f"loses {_count(len(loss.members), 'member')} ({listed(loss.members)})"
     if loss.survival is Survival.BREAKS:
-        return f"{lost}: quorum or data may be lost"
+        return f"{lost}: {_AT_STAKE[audited.group.member_class]} may be lost"
     if loss.survival is Survival.IF_ISOLATED:
-        return f"{lost}: survives if PD isolates by {word(loss.isolated_by)}: not checked"
-    return f"{lost}: survives" + (f", since PD isolates by {word(loss.isolated_by)}" if loss.isolated_by else "")
+        return f"{lost}: survives if {_apart(audited, loss.isolated_by)}: not checked"
+    return f"{lost}: survives" + (f", since {_apart(audited, loss.isolated_by)}" if loss.isolated_by else "")
 
 
 def word(topology_key: str) -> str:
@@ -127,8 +135,8 @@ def _about_losses(audited: GroupAudit) -> Iterator[tuple[FindingKind, str]]:
     elif not checked and margin.best > margin.survives:
         yield (
             FindingKind.ISOLATION_NOT_CHECKED,
-            f"the loss of {_count(margin.best, word(margin.topology_key))} is survived if PD isolates by"
-            f" {word(margin.topology_key)}: not checked",
+            f"the loss of {_count(margin.best, word(margin.topology_key))} is survived if"
+            f" {_apart(audited, margin.isolated_by)}: not checked",
         )
 
 
@@ -154,23 +162,27 @@ def _told(audited: GroupAudit) -> list[Margin]:
     return [margin for margin in audited.margins if margin.domains or margin.topology_key == audited.topology_key]
 
 
-def _condition(margin: Margin) -> str:
+def _condition(audited: GroupAudit, margin: Margin) -> str:
     if margin.best == margin.certain:
         return ""
-    by = f"PD isolates by {word(margin.topology_key)}"
+    by = _apart(audited, margin.isolated_by)
     if margin.isolation is Isolation.CONFIGURED:
         return f" (since {by})"
-    return f" ({margin.best} if {by}: {'not checked' if margin.isolation is Isolation.NOT_CHECKED else 'it does not'})"
+    return f" ({margin.best} if {by}: {_UNKNOWN[margin.isolation]})"
+
+
+def _apart(audited: GroupAudit, topology_key: str) -> str:
+    who = "copies are kept apart" if audited.group.family is Family.GENERIC else "PD isolates"
+    return f"{who} by {'host' if topology_key == keys.HOSTNAME else word(topology_key)}"
 
 
 def _now(audited: GroupAudit) -> str:
     running = sum(member.running for member in audited.members if member.desired)
-    what = "copies of some data" if audited.copies else "a quorum"
     if audited.now is Survival.IF_ISOLATED:
-        return f"{running} of {audited.replicas} run: enough if PD isolates them: not checked"
+        return f"{running} of {audited.replicas} run: enough if copies are kept apart: not checked"
     if audited.now is Survival.SURVIVES:
         return "survives no loss"
-    return f"{running} of {audited.replicas} run: {what} may be lost already"
+    return f"{running} of {audited.replicas} run: {_AT_STAKE[audited.group.member_class]} may be lost already"
 
 
 def _count(number: int, noun: str) -> str:
