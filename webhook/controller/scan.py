@@ -7,23 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from webhook.cluster.door import PODS, Door, Manifest
+from webhook.cluster.fleet import FAMILIES
 from webhook.cluster.reader import STALE, time_left
 from webhook.controller.rescue import Held, LeftAlone, held_by_us
-from webhook.core import keys
 from webhook.core.groups import needs_owner, recognise
 from webhook.core.manifests import pod_from
-from webhook.core.model import MemberClass
 from webhook.core.objects import Pod
 from webhook.core.shapes import inside, items
 from webhook.deadline import Deadline
 from webhook.errors import ApiError
 
-# Which pods can be members; `recognise` tells which are.
-FAMILIES: Final[tuple[Mapping[str, str], ...]] = (
-    {keys.V1_MANAGED_BY: keys.TIDB_OPERATOR},
-    {keys.V2_MANAGED_BY: keys.TIDB_OPERATOR},
-    *({keys.CLASS_LABEL: member_class.value} for member_class in MemberClass),
-)
 WITHOUT_NODE: Final[Mapping[str, str]] = {"spec.nodeName": ""}
 
 
