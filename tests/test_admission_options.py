@@ -123,6 +123,24 @@ def test_in_trouble_with_the_api_the_pods_own_choice_counts(
     assert (answer.outcome, answer.cause) == (outcome, cause)
 
 
+@pytest.mark.parametrize(
+    ("value", "outcome"), [("", "denied"), ("Guard", "guarded"), ("Deny", "denied"), ("Admit", "admitted")]
+)
+def test_in_trouble_the_pods_own_choice_goes_before_what_was_last_read_of_its_owners(value: str, outcome: str) -> None:
+    stand = Stand(*a_v1_world(when_unplaceable="Deny", copies="5"))
+    assert stand.review(a_pod()).outcome == "pinned"
+    stand.door.fails("list persistentvolumeclaims", FORBIDDEN)
+    answer = stand.review(a_pod("db-tikv-1", annotations=options(when_unplaceable=value) if value else None))
+    assert (answer.outcome, answer.cause) == (outcome, "ApiForbidden")
+
+
+def test_a_dry_run_remembers_nothing_of_the_owners_options() -> None:
+    stand = Stand(*a_v1_world(when_unplaceable="Deny"))
+    stand.review(a_pod(), dryRun=True)
+    stand.door.fails("list persistentvolumeclaims", FORBIDDEN)
+    assert stand.review(a_pod()).outcome == "guarded"
+
+
 def test_a_guard_that_was_asked_for_is_no_reason_to_deny_in_trouble() -> None:
     stand = Stand(*a_v1_world())
     stand.door.fails("list persistentvolumeclaims", FORBIDDEN)

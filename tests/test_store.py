@@ -393,15 +393,15 @@ def test_a_v1_pods_options_are_its_own_then_its_clusters(on_pod: str, on_cluster
         return {keys.PREFIX + keys.PLACEMENT: value} if value else {}
 
     recorder = a_recorder(a_set(), an_object(TIDB_CLUSTERS, "db", annotations=annotated(on_cluster)))
-    pod = pod_from(a_pod(0, annotations=annotated(on_pod)))
-    assert GroupStore(recorder).options_of(V1, pod, PLENTY).placement is placement
+    pod = a_pod(0, annotations=annotated(on_pod))
+    assert read(recorder, V1, pod).desired.options_of("db-tikv-0").placement is placement
 
 
 @pytest.mark.parametrize(("group_name", "skip"), [("a", True), ("b", False), ("", False)])
 def test_a_v2_pods_options_are_those_of_the_group_object_that_made_it(group_name: str, skip: bool) -> None:
     recorder = a_recorder(*a_v2_world(own={keys.PREFIX + keys.SKIP: "true"}))
-    options = GroupStore(recorder).options_of(V2, pod_from(a_v2_pod(group_name)), PLENTY)
-    assert options.skip is skip
+    pod = a_v2_pod(group_name)
+    assert read(recorder, V2, pod).desired.options_of(pod["metadata"]["name"]).skip is skip
 
 
 def test_a_pods_own_options_are_not_its_groups() -> None:

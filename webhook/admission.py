@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 from webhook.core import keys, messages, options
 from webhook.core.affinity import PatchResult, limits_of, patch_for, without_ours
+from webhook.core.carriers import OptionCarriers
 from webhook.core.groups import Recognised, needs_owner, recognise
 from webhook.core.manifests import pod_from
 from webhook.core.model import Cause, Decision, Group, Options, Outcome, Placing
@@ -154,10 +155,8 @@ class Admission:
         answer = decide(group, request)
         if answer.decision.cause in UNREADABLE and has_own_guard(pod, group):
             return Answer(Decision(Outcome.UNCHANGED))
-        # Where the options could not be read, the pod's own count.
-        in_force = answer.options if answer.options != Options() else own
-        decision = when_unplaceable(answer.decision, in_force)
-        return replace(answer, decision=replace(decision, problems=decision.problems or in_force.problems))
+        decision = when_unplaceable(answer.decision, answer.options)
+        return replace(answer, decision=replace(decision, problems=decision.problems or answer.options.problems))
 
     def _request(self, case: Case, group: Group) -> Request:
         """The pod as its requester made it: what is ours in it is decided anew."""
@@ -237,7 +236,7 @@ class Admission:
 
 def _own_options(pod: Pod, component: str) -> Options:
     """The options that stand on the pod itself, for which nothing has to be read."""
-    return options.resolve(component, pod=pod.annotations, group_objects=(), cluster={})
+    return options.of_pod(component, pod, OptionCarriers())
 
 
 def _unchanged(record: DecisionRecord) -> Answer:

@@ -12,6 +12,8 @@ import pytest
 from builders import make_claim, make_desired, make_group, make_nodes, make_pod
 from polling import eventually
 
+from webhook.core import keys
+from webhook.core.carriers import OptionCarriers
 from webhook.core.model import (
     Cause,
     ClaimListing,
@@ -22,7 +24,6 @@ from webhook.core.model import (
     Outcome,
     Placing,
     Snapshot,
-    WhenUnplaceable,
 )
 from webhook.core.objects import Claim
 from webhook.core.storage import Volumes
@@ -44,7 +45,7 @@ class HeldCluster:
         self.entered: dict[Group, Event] = {TIKV: Event(), PD: Event()}
         self.released: dict[Group, Event] = {TIKV: Event(), PD: Event()}
         self.rounds: list[tuple[str, ...]] = []
-        self.options = Options()
+        self.carriers = OptionCarriers()
         self._lock = Lock()
         self._annotations: dict[str, dict[str, str]] = {}
 
@@ -63,7 +64,7 @@ class HeldCluster:
     ) -> GroupState:
         with self._lock:
             self.rounds.append(tuple(placing.pod.name for placing in placings))
-        desired = replace(make_desired(3, group=group), options=self.options)
+        desired = replace(make_desired(3, group=group), option_carriers=self.carriers)
         return GroupState((), desired, make_nodes(3), {}, Volumes())
 
     def swap(self, claim: Claim, annotations: dict[str, str | None], deadline: Deadline) -> None:
@@ -168,13 +169,13 @@ def test_a_request_beyond_the_bound_gets_the_guard_at_once(cluster: HeldCluster,
 def test_a_guard_without_a_round_keeps_to_the_options_that_were_read_last(cluster: HeldCluster) -> None:
     lines = lines_of(cluster, most_waiting=0)
     assert lines.place(TIKV, request_for("db-tikv-0")).decision.topology_key == Options().topology_key
-    cluster.options = Options(topology_key="rack", when_unplaceable=WhenUnplaceable.DENY)
+    cluster.carriers = OptionCarriers(cluster={keys.PREFIX + keys.TOPOLOGY_KEY: "rack"})
     cluster.released[TIKV].set()
     memory = AnswerMemory()
     lines_of(cluster, memory=memory).place(TIKV, request_for("db-tikv-0"))
     answer = lines_of(cluster, most_waiting=0, memory=memory).place(TIKV, request_for("db-tikv-0"))
     assert (answer.decision.cause, answer.decision.topology_key) == (Cause.BUSY, "rack")
-    assert answer.options == cluster.options
+    assert answer.options == Options(topology_key="rack")
 
 
 def test_independent_one_groups_stall_does_not_delay_another(cluster: HeldCluster, callers: ThreadPoolExecutor) -> None:

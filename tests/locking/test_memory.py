@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 import pytest
-from builders import make_desired, make_entry, make_group
+from builders import make_entry, make_group
 
+from webhook.core.carriers import OptionCarriers
 from webhook.core.ledger import Location
-from webhook.core.model import Options
 from webhook.locking.memory import AnswerMemory
 
 GROUP = make_group()
@@ -88,11 +88,11 @@ def test_without_a_record_of_a_newer_format_nothing_stands(memory: AnswerMemory)
 
 
 def test_only_so_many_groups_options_are_remembered(monkeypatch: pytest.MonkeyPatch, memory: AnswerMemory) -> None:
-    monkeypatch.setattr("webhook.locking.memory.MOST_DESIRED", 2)
-    for cluster in ("a", "b", "c"):
-        memory.learn(make_group("tikv", cluster=cluster), make_desired(3, topology_key=cluster))
-    keys = [memory.options_of(make_group("tikv", cluster=cluster), "m").topology_key for cluster in ("a", "b", "c")]
-    assert keys == [Options().topology_key, "b", "c"]
+    monkeypatch.setattr("webhook.locking.memory.MOST_CARRIERS", 2)
+    groups = [make_group("tikv", cluster=cluster) for cluster in ("a", "b", "c")]
+    for group in groups:
+        memory.learn(group, OptionCarriers(cluster={"of": group.cluster}))
+    assert [memory.carriers(group).cluster for group in groups] == [{}, {"of": "b"}, {"of": "c"}]
 
 
 def test_an_unreadable_record_is_logged_once(memory: AnswerMemory, caplog: pytest.LogCaptureFixture) -> None:

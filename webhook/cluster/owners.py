@@ -14,10 +14,11 @@ from webhook.cluster import door
 from webhook.cluster.door import Manifest, Resource
 from webhook.cluster.kinds import stateful_sets_of
 from webhook.cluster.reader import Reader
-from webhook.core import keys, options
+from webhook.core import options
+from webhook.core.carriers import OptionCarriers
 from webhook.core.desired import desired_generic, desired_v1, desired_v2
-from webhook.core.model import Desired, Family, Group, Options
-from webhook.core.objects import EMPTY, Pod
+from webhook.core.model import Desired, Family, Group
+from webhook.core.objects import Pod
 from webhook.core.shapes import inside, items, mapping, text, texts
 from webhook.errors import NotFound
 
@@ -48,10 +49,12 @@ def read_desired(reader: Reader, group: Group, placing: Sequence[Pod], visible: 
     owners, and so the replicas, cannot be found.
     """
     owners = read_owners(reader, group, (*placing, *visible))
+    carriers = _carriers(group, owners)
     return replace(
         _desired(group, owners),
-        options=resolve(group, owners),
-        pod_options={pod.name: resolve(group, owners, pod) for pod in placing},
+        options=options.of_group(group.component, carriers),
+        pod_options={pod.name: options.of_pod(group.component, pod, carriers) for pod in placing},
+        option_carriers=carriers,
     )
 
 
@@ -65,25 +68,15 @@ def read_owners(reader: Reader, group: Group, pods: Iterable[Pod]) -> Owners:
     return Owners(stateful_set=stateful_set, cluster=_read_v1_cluster(reader, group, stateful_set))
 
 
-def resolve(group: Group, owners: Owners, pod: Pod | None = None) -> Options:
-    """The options in force for a pod of the group, or for the group itself."""
+def _carriers(group: Group, owners: Owners) -> OptionCarriers:
     carriers = owners.group_objects
     if group.family is Family.GENERIC and owners.stateful_set is not None:
         carriers = (owners.stateful_set,)
-    return options.resolve(
-        group.component,
-        pod=pod.annotations if pod else EMPTY,
-        group_objects=[_annotations(found) for found in carriers],
+    return OptionCarriers(
+        group_objects={text(inside(found, "metadata", "name")): _annotations(found) for found in carriers},
         cluster=_annotations(owners.cluster),
-        own=_own_annotations(owners, pod) if group.family is Family.OPERATOR_V2 and pod else None,
+        by_label=group.family is Family.OPERATOR_V2,
     )
-
-
-def _own_annotations(owners: Owners, pod: Pod) -> Mapping[str, str]:
-    """Those of the v2 group object that made the pod; none where an instance stands alone."""
-    name = pod.labels.get(keys.V2_GROUP)
-    made_by = (found for found in owners.group_objects if inside(found, "metadata", "name") == name)
-    return _annotations(next(made_by, None))
 
 
 def _desired(group: Group, owners: Owners) -> Desired:

@@ -15,7 +15,7 @@ from webhook.cluster.surroundings import SurroundingsReader, namespaces_for
 from webhook.cluster.volume_reads import Members, find_claim, read_volumes
 from webhook.core import groups
 from webhook.core.manifests import claim_from, pod_from
-from webhook.core.model import ClaimListing, FreshNode, Group, GroupState, Options, Placing
+from webhook.core.model import ClaimListing, FreshNode, Group, GroupState, Placing
 from webhook.core.objects import Claim, Pod
 from webhook.deadline import Deadline
 from webhook.errors import UnknownOutcome
@@ -98,11 +98,6 @@ class GroupStore:
             except UnknownOutcome:
                 continue
         return self._reader(deadline).find(resource, pod.owner.name, namespace=pod.namespace)
-
-    def options_of(self, group: Group, pod: Pod, deadline: Deadline) -> Options:
-        """The options in force for this pod: its own first, then the group's objects, then the cluster's."""
-        found = owners.read_owners(self._reader(deadline), group, (pod,))
-        return owners.resolve(group, found, pod)
 
     def swap(self, claim: Claim, annotations: Mapping[str, str | None], deadline: Deadline) -> None:
         """Step 5: set (None: take away) annotations if the claim is still in the version of this value.

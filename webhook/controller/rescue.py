@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from webhook.core import keys, options
+from webhook.core.carriers import OptionCarriers
 from webhook.core.feasibility import infeasible_reason
 from webhook.core.model import Cause, Decision, Group, Outcome, Placing, Snapshot
 from webhook.core.objects import Pod
@@ -108,7 +109,7 @@ def held_by_us(
         return LeftAlone(why)
     if pod.owner is None:
         return LeftAlone("it has no controller, so nobody would create it again")
-    own = options.resolve(group.component, pod=pod.annotations, group_objects=(), cluster={})
+    own = options.of_pod(group.component, pod, OptionCarriers())
     if (cause := untouched_cause(pod, own)) is not None:
         return LeftAlone(f"{cause.value}: it is not ours to place")
     if pod.scheduler_name in other_schedulers:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
+from webhook.core.carriers import OptionCarriers
 from webhook.core.limits import Limits
 from webhook.core.objects import EMPTY, NO_QUANTITIES, Claim, Node, Pod, PodOnNode
 from webhook.core.storage import Volumes
@@ -81,7 +82,7 @@ class Desired:
     `replicas`: the number r of the cap. `members`: the names of the desired pods by their positions, None
     where they have none (v2) and every visible one is desired; `instances`: then, those that are made again when
     they are not there. `failure_members`: pod name to claim uid ("" where the status records none). `options` are
-    the group's, `pod_options` those in force for single pods, by name.
+    the group's, `pod_options` those in force for single pods, by name, and `option_carriers` what they stand on.
     """
 
     replicas: int
@@ -90,6 +91,7 @@ class Desired:
     options: Options = field(default_factory=Options)
     pod_options: Mapping[str, Options] = field(default_factory=dict)
     instances: tuple[str, ...] = ()
+    option_carriers: OptionCarriers = field(default_factory=OptionCarriers)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -245,6 +247,7 @@ class Decision:
     `cap` None: no cap. `counts`: members per domain in use, before this one. `passed_over`: node name to
     the one reason. `waiting` names members whose domain is unknown, or the guarded member in the way.
     `hostname`: the node's hostname label if no other node has it, else "". `guard_too`: pinned *and* guarded.
+    `avoids`: the domains that a guarded pod is kept off for the sake of the guarded members there (`guard.py`).
     """
 
     outcome: Outcome
@@ -258,6 +261,7 @@ class Decision:
     passed_over: Mapping[str, str] = field(default_factory=dict)
     above_cap: bool = False
     guard_too: bool = False
+    avoids: tuple[str, ...] = ()
     hostname: str = ""
     detail: str = ""
     problems: tuple[str, ...] = ()

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from webhook.core import keys
+from webhook.core.carriers import OptionCarriers
 from webhook.core.model import Options, Placement, WhenUnplaceable
-from webhook.core.objects import EMPTY
+from webhook.core.objects import EMPTY, Pod
 
 Annotations = Mapping[str, str]
 Value = TypeVar("Value")
@@ -103,6 +104,23 @@ MIN_DOMAINS: Final[Option[int | None]] = Option(
     "a whole number from 1 on",
     lambda domains: math.inf if domains is None else domains,
 )
+
+
+def of_group(component: str, carriers: OptionCarriers) -> Options:
+    """The options in force for a group of this component as a whole."""
+    return resolve(component, pod=EMPTY, group_objects=tuple(carriers.group_objects.values()), cluster=carriers.cluster)
+
+
+def of_pod(component: str, pod: Pod, carriers: OptionCarriers) -> Options:
+    """The options in force for a pod of a group of this component."""
+    made_by = carriers.group_objects.get(pod.labels.get(keys.V2_GROUP, ""), EMPTY)
+    return resolve(
+        component,
+        pod=pod.annotations,
+        group_objects=tuple(carriers.group_objects.values()),
+        cluster=carriers.cluster,
+        own=made_by if carriers.by_label else None,
+    )
 
 
 def resolve(

@@ -9,6 +9,7 @@ import logging
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 
+from webhook.core import options
 from webhook.core.model import Cause, Decision, Group, Outcome
 from webhook.locking.attempt import Tools
 from webhook.locking.protocol import Answer, Request
@@ -110,8 +111,8 @@ class Lines:
 
     def _guarded(self, group: Group, request: Request, cause: Cause) -> Answer:
         """The guard without a round, by the topology key and options that were read last."""
-        options = self._tools.memory.options_of(group, request.member)
-        return Answer(Decision(Outcome.GUARDED, cause, topology_key=options.topology_key), options)
+        in_force = options.of_pod(group.component, request.placing.pod, self._tools.memory.carriers(group))
+        return Answer(Decision(Outcome.GUARDED, cause, topology_key=in_force.topology_key), in_force)
 
     def _work_off(self, group: Group, line: _Line) -> None:
         while tickets := self._next_round(group, line):

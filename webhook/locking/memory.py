@@ -1,4 +1,4 @@
-"""What one process remembers: its answers, what the owners want, and since when it has known a record."""
+"""What one process remembers: its answers, each group's options, and since when it has known a record."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from threading import Lock
 from time import monotonic
 from typing import Final
 
+from webhook.core.carriers import OptionCarriers
 from webhook.core.ledger import Location
-from webhook.core.model import Desired, Entry, Group, Options
+from webhook.core.model import Entry, Group
 
 logger = logging.getLogger(__name__)
 
-# So many groups' options are remembered; guards of a further one that cannot be read are by the defaults again.
-MOST_DESIRED: Final = 10_000
+# So many groups' options are remembered; a guard of a further one is by the defaults where it cannot be read.
+MOST_CARRIERS: Final = 10_000
 # So many unreadable records are remembered as reported; a further one may be reported twice.
 MOST_REPORTED: Final = 1000
 
@@ -34,7 +35,7 @@ class AnswerMemory:
         self._answers: dict[Group, dict[str, tuple[Entry, float]]] = {}
         self._first_seen: dict[tuple[Group, str], float] = {}
         self._newer: dict[Group, dict[Location, float]] = {}
-        self._desired: OrderedDict[Group, Desired] = OrderedDict()
+        self._carriers: OrderedDict[Group, OptionCarriers] = OrderedDict()
         self._reported: OrderedDict[Location, None] = OrderedDict()
 
     def answers(self, group: Group) -> dict[str, Entry]:
@@ -79,19 +80,18 @@ class AnswerMemory:
                 self._newer[group] = seen
             return any(now - since <= expiry for since in seen.values())
 
-    def learn(self, group: Group, desired: Desired) -> None:
-        """Remember what the group's owners want."""
+    def learn(self, group: Group, carriers: OptionCarriers) -> None:
+        """Remember what the group's options stand on."""
         with self._lock:
-            self._desired[group] = desired
-            self._desired.move_to_end(group)
-            if len(self._desired) > MOST_DESIRED:
-                self._desired.popitem(last=False)
+            self._carriers[group] = carriers
+            self._carriers.move_to_end(group)
+            if len(self._carriers) > MOST_CARRIERS:
+                self._carriers.popitem(last=False)
 
-    def options_of(self, group: Group, member: str) -> Options:
-        """The member's options as they were read last, the defaults where they never were."""
+    def carriers(self, group: Group) -> OptionCarriers:
+        """What the group's options stand on, as it was read last; without annotations where it never was."""
         with self._lock:
-            desired = self._desired.get(group)
-        return Options() if desired is None else desired.options_of(member)
+            return self._carriers.get(group, OptionCarriers())
 
     def report_unreadable(self, found: Sequence[Location]) -> None:
         """Log each unreadable record once."""

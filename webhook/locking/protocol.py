@@ -72,7 +72,8 @@ class Effort:
 class Answer:
     """A decision as it was confirmed.
 
-    `token` names its entry, "" where there is none. `live_tokens` are those of the member's own entries that
+    `options`: those in force, of the owners as far as they were ever read. `token` names its entry, "" where there is
+    none. `live_tokens` are those of the member's own entries that
     were live before this decision.
     """
 

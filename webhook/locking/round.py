@@ -118,7 +118,9 @@ class Round:
 
     def _read_group(self, listing: ClaimListing, placings: Sequence[Placing]) -> GroupState:
         state = self._cluster.read_group(self._group, listing.claims, placings, self._waiting.deadline())
-        self._waiting.learn(state.desired)
+        self._waiting.learn(state.desired.option_carriers)
+        if self._writes:
+            self._tools.memory.learn(self._group, state.desired.option_carriers)
         return state
 
     def _leave_without_lock(self, requests: Sequence[Request], listing: ClaimListing) -> None:

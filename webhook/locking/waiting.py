@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from webhook.core.model import Cause, Decision, Desired, Group, Options, Outcome
+from webhook.core import options
+from webhook.core.carriers import OptionCarriers
+from webhook.core.model import Cause, Decision, Group, Options, Outcome
 from webhook.deadline import Deadline
 from webhook.locking.attempt import Tools
 from webhook.locking.protocol import Answer, Effort, Request
@@ -23,7 +25,9 @@ class WaitingRequests:
     def __init__(
         self, group: Group, requests: Iterable[Request], tools: Tools, deliver: Callable[[Request, Answer], None]
     ) -> None:
-        self._group = group
+        self._component = group.component
+        # What was read last counts until this round has read it.
+        self._carriers = tools.memory.carriers(group)
         self._open = {request.member: request for request in requests}
         self._tools = tools
         self._deliver = deliver
@@ -43,7 +47,7 @@ class WaitingRequests:
     def guard(self, requests: Iterable[Request], cause: Cause, detail: str = "") -> None:
         """Answer with the guard."""
         for request in requests:
-            key = self.options_of(request.member).topology_key
+            key = self._options_of(request).topology_key
             self.give(request.member, Decision(Outcome.GUARDED, cause, topology_key=key, detail=detail))
 
     def guard_all(self, cause: Cause, detail: str = "") -> None:
@@ -59,16 +63,15 @@ class WaitingRequests:
     ) -> None:
         """Answer one member's request."""
         effort = Effort(self.attempts, self.conflicts, self.unknown)
-        answer = Answer(decision, self.options_of(member), token, live_tokens, effort)
-        self._deliver(self._open.pop(member), answer)
+        request = self._open.pop(member)
+        self._deliver(request, Answer(decision, self._options_of(request), token, live_tokens, effort))
 
-    def options_of(self, member: str) -> Options:
-        """The options in force for a member as this process read them last, the defaults if it never did."""
-        return self._tools.memory.options_of(self._group, member)
+    def learn(self, carriers: OptionCarriers) -> None:
+        """What the group's options stand on was read: answers keep to them from now on."""
+        self._carriers = carriers
 
-    def learn(self, desired: Desired) -> None:
-        """What the group's owners want was read: guards keep to its topology key and options from now on."""
-        self._tools.memory.learn(self._group, desired)
+    def _options_of(self, request: Request) -> Options:
+        return options.of_pod(self._component, request.placing.pod, self._carriers)
 
     def deadline(self) -> Deadline:
         """The latest deadline of those that wait: what bounds the round's calls."""
