@@ -442,6 +442,15 @@ def spoilt(after: dict[str, Any], kind: str) -> dict[str, Any]:
     return after
 
 
+def test_the_check_before_answering_finds_a_domain_that_is_not_left_alone() -> None:
+    pod, decision = a_pod(), a_guard(avoids=("n1",))
+    plan = affinity._planned(pod, V1, decision)
+    wrong = patched(pod, decision)
+    del wrong["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"][0]["matchExpressions"][1]
+    with pytest.raises(PatchError, match="lets the pod into n1"):
+        affinity._check(pod, wrong, wrong, V1, plan)
+
+
 @pytest.mark.parametrize(
     ("kind", "error"),
     [

@@ -109,6 +109,7 @@ def decisions(draw: st.DrawFn) -> Decision:
         topology_key=draw(st.sampled_from([HOSTNAME, ZONE])),
         guard_too=outcome is Outcome.PINNED and draw(st.booleans()),
         hostname=draw(st.sampled_from(["", f"host-{node}"])) if pinning else "",
+        avoids=draw(st.sampled_from([(), ("host-n1",), ("a", "host-n2")])),
     )
 
 

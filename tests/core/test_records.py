@@ -19,6 +19,7 @@ from webhook.core.records import (
     record_from,
     token_of,
 )
+from webhook.core.safety import MOST_LEFT_ALONE
 
 PINNED = Decision(Outcome.PINNED, node="n3", domain="z1", topology_key="zone", replicas=3, cap=1)
 
@@ -71,11 +72,11 @@ def test_a_record_without_an_entry_has_no_token(token: str | None) -> None:
 def test_how_we_pinned_and_guarded_is_recorded_only_where_it_needs_telling() -> None:
     decision = Decision(Outcome.PINNED, node="n3", hostname="host-3")
     plain = record_from(decision_annotation(decision, "m", "t"))
-    told = record_from(decision_annotation(decision, "m", "t", selector_pin=True, key_exists=True))
+    told = record_from(decision_annotation(decision, "m", "t", selector_pin=True, key_exists=True, avoids=["n1", "n2"]))
     assert plain is not None
     assert told is not None
-    assert (plain.hostname, plain.key_exists) == ("", False)
-    assert (told.hostname, told.key_exists) == ("host-3", True)
+    assert (plain.hostname, plain.key_exists, plain.avoids) == ("", False, ())
+    assert (told.hostname, told.key_exists, told.avoids) == ("host-3", True, ("n1", "n2"))
 
 
 def test_the_same_decision_gives_the_same_text_whatever_the_order_it_was_made_in() -> None:
@@ -100,7 +101,8 @@ def test_5000_nodes_with_the_longest_names_fit_and_keep_the_fields_that_others_r
         detail='"' * 3000,
         problems=('"' * 3000,) * 100,
     )
-    text = decision_annotation(decision, "m" * 253, "t" * 40, selector_pin=True, key_exists=True)
+    avoids = [f"{number:063}" for number in range(MOST_LEFT_ALONE)]
+    text = decision_annotation(decision, "m" * 253, "t" * 40, selector_pin=True, key_exists=True, avoids=avoids)
     assert len(text.encode()) <= SIZE_LIMIT
     record = record_from(text)
     assert record is not None
@@ -145,6 +147,8 @@ def test_reasons_are_grouped_and_counted_as_kubectl_describe_shows_them() -> Non
         pytest.param('{"v":1,"member":"m"}', id="no outcome"),
         pytest.param('{"v":1,"member":"m","outcome":"pinned","node":7}', id="a node that is no string"),
         pytest.param('{"v":1,"member":"m","outcome":"pinned","token":null}', id="a token that is null"),
+        pytest.param('{"v":1,"member":"m","outcome":"guarded","avoids":"n1"}', id="domains that are no list"),
+        pytest.param('{"v":1,"member":"m","outcome":"guarded","avoids":[1]}', id="domains that are no strings"),
         pytest.param('{"v":' + "9" * 5000 + "}", id="a number too long to read"),
         pytest.param("[" * 100_000, id="nested without end"),
     ],

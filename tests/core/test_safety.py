@@ -89,6 +89,29 @@ def test_a_running_guarded_member_makes_its_domain_not_possible():
     )
 
 
+def test_who_waits_for_it_is_kept_off_its_domain_too_and_told_so():
+    pods = [guarded_pod(member(1), node_name="n1"), *running_members("n2", "n3", "n2", "n3", first=2)]
+    found = decided(desired=make_desired(6), pods=pods)
+
+    assert found.avoids == ("n1",)
+    assert found.detail.endswith("it leaves n1 to db-tikv-1: kubectl delete pod db-tikv-1, and then this one")
+
+
+def test_a_full_domain_needs_not_be_left_alone_nor_one_by_another_key():
+    assert decided(pods=[guarded_pod(member(1), node_name="n1")], nodes=make_nodes(1)).avoids == ()
+    by_zone = guarded_pod(member(1), node_name="za1", topology_key=ZONE)
+    found = decided(desired=make_desired(6), pods=[by_zone], nodes=ZONAL_NODES[:2])
+    assert (found.outcome, found.avoids) == (Outcome.GUARDED, ())
+
+
+def test_only_the_first_few_domains_are_left_alone():
+    pods = [guarded_pod(member(i), node_name=f"n{i}") for i in range(1, 10)]
+    found = decided(desired=make_desired(30), pods=pods, nodes=make_nodes(9))
+
+    assert (found.outcome, found.cap) == (Outcome.GUARDED, 10)
+    assert found.avoids == tuple(f"n{i}" for i in range(1, 9))
+
+
 def test_its_domain_is_passed_over_for_another():
     pods = [guarded_pod(member(1), node_name="n1"), *running_members("n2", "n3", "n3", first=2)]
 

@@ -135,7 +135,8 @@ def _plan_pin(theirs: dict[str, Any], group: Group, plan: _Plan) -> _Plan:
 def _plan_guard(theirs: dict[str, Any], group: Group, plan: _Plan) -> _Plan:
     key = plan.decision.topology_key
     terms = guard.terms_of(theirs)
-    with_key = replace(plan, wanted=replace(plan.wanted, exists=key))
+    avoids = plan.decision.avoids if plan.decision.outcome is Outcome.GUARDED else ()
+    with_key = replace(plan, wanted=replace(plan.wanted, exists=key, avoids=avoids))
     if not _is_applied_again(group):
         there = any(guard.is_guard_term(term, group, key) for term in terms)
         return replace(with_key, guard="" if there else key)
@@ -170,7 +171,10 @@ def _revise(pod: dict[str, Any], group: Group, marks: Marks, plan: _Plan) -> Non
 def _annotate(pod: dict[str, Any], plan: _Plan, token: str | None) -> None:
     member = text(inside(pod, "metadata", "name"))
     pinned, key_exists = bool(plan.hostname), bool(plan.wanted.exists)
-    record = decision_annotation(plan.decision, member, token, selector_pin=pinned, key_exists=key_exists)
+    avoids = plan.wanted.avoids
+    record = decision_annotation(
+        plan.decision, member, token, selector_pin=pinned, key_exists=key_exists, avoids=avoids
+    )
     assigned = plan.decision.node if plan.decision.outcome in pin.PINNING else ""
     _set_annotations(pod, {keys.ASSIGNED_NODE: assigned, keys.DECISION: record, keys.GUARD: plan.guard})
 
@@ -218,6 +222,9 @@ def _check(
         raise PatchError(f"the patch does not pin the pod to {plan.wanted.node}")
     if plan.wanted.exists and not all(pin.has_key_exists(term, plan.wanted.exists) for term in terms):
         raise PatchError(f"the patch lets the pod onto nodes without {plan.wanted.exists}")
+    avoids = plan.wanted.avoids
+    if avoids and not all(pin.has_key_not_in(term, plan.wanted.exists, avoids) for term in terms):
+        raise PatchError(f"the patch lets the pod into {', '.join(avoids)}")
     if plan.hostname and inside(patched, *pin.NODE_SELECTOR, keys.HOSTNAME) != plan.hostname:
         raise PatchError(f"the patch does not pin the pod to the host {plan.hostname}")
     if plan.guard and not any(guard.is_guard_term(term, group, plan.guard) for term in guard.terms_of(patched)):

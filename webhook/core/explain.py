@@ -30,6 +30,13 @@ def of_guard(case: Case, kept_off: Mapping[str, str]) -> str:
     return "; ".join(filter(None, sentences)) if case.where.index.by_name else "there are no nodes"
 
 
+def of_avoided(case: Case, domains: Sequence[str]) -> str:
+    """Why a guarded pod is kept off the domains of guarded members, and for how long."""
+    names = [case.census.guards[case.topology_key, domain] for domain in domains]
+    first = " ".join(names[:SHOWN])
+    return f"it leaves {_listed(domains)} to {_listed(names)}: kubectl delete pod {first}, and then this one"
+
+
 def of_unknown(case: Case) -> str:
     """Why nothing is safe while members are in an unknown domain."""
     return (

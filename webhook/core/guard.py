@@ -2,6 +2,11 @@
 
 It binds both ways and for the pod's life: the scheduler also keeps later members off a guarded one. The
 floor (a policy inside the API server) puts in the same term, and the same annotation.
+
+A guarded member that runs is in the way where its domain could hold more. Once it is deleted the place must be its
+own, decided anew: were a guarded pod that waits bound there first (the scheduler is quicker than any owner), that
+one would be in the way, and so on, one deletion after another. So those that wait are kept off these domains too
+(`Decision.avoids`), by node affinity, until they are created anew themselves.
 """
 
 from __future__ import annotations

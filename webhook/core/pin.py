@@ -1,4 +1,4 @@
-"""Required node affinity: the pin, and the guard's "the topology key exists".
+"""Required node affinity: the pin, and the guard's "the topology key exists" and "not in these domains".
 
 Terms are ORed, requirements of one term are ANDed. So a requirement goes into *every* term: a term of its
 own would let the pod go where the user's terms forbid it. A term without requirements matches no node;
@@ -10,7 +10,7 @@ appended always, even beside an equal requirement of the user's, and it is the *
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -32,21 +32,27 @@ class Marks:
     """What the annotations of a pod say is ours: the one way to tell it from what the requester set.
 
     `nodes`: a pin by node affinity names one of them. `hostname`: a pin by nodeSelector names it. `guard`:
-    the topology key of the guard that we, or the floor, put in; `exists`: that of our "the key exists".
+    the topology key of the guard that we, or the floor, put in; `exists`: that of our "the key exists"; `avoids`: the
+    values that we forbid it.
     """
 
     nodes: frozenset[str] = frozenset()
     hostname: str = ""
     guard: str = ""
     exists: str = ""
+    avoids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What each term shall require for us: our pin to `node`, and that the topology key `exists`; "" for none."""
+    """What each term shall require for us: our pin to `node`, and that the topology key `exists`; "" for none.
+
+    `avoids`: and that it has none of these values.
+    """
 
     node: str = ""
     exists: str = ""
+    avoids: tuple[str, ...] = ()
 
 
 NOTHING: Final = Wanted()
@@ -64,7 +70,8 @@ def marks_of(manifest: Mapping[str, Any]) -> Marks:
     # The floor leaves no record: it puts in both halves of the guard, or the first alone where a v2 pod has a
     # required node affinity of its own. One of its own that is just "the key exists" cannot be told apart.
     exists = guard if record is None else record.topology_key if record.key_exists else ""
-    return Marks(frozenset() if hostname else frozenset(nodes - {""}), hostname, guard, exists)
+    avoids = record.avoids if record is not None and exists else ()
+    return Marks(frozenset() if hostname else frozenset(nodes - {""}), hostname, guard, exists, avoids)
 
 
 def pin_to(node: str) -> dict[str, Any]:
@@ -75,6 +82,11 @@ def pin_to(node: str) -> dict[str, Any]:
 def key_exists(topology_key: str) -> dict[str, Any]:
     """The requirement on a node's labels that it has the topology key."""
     return {"key": topology_key, "operator": "Exists"}
+
+
+def key_not_in(topology_key: str, values: Sequence[str]) -> dict[str, Any]:
+    """The requirement on a node's labels that the topology key has none of the values."""
+    return {"key": topology_key, "operator": "NotIn", "values": list(values)}
 
 
 def terms_of(manifest: Mapping[str, Any]) -> list[Any] | None:
@@ -96,6 +108,11 @@ def is_pinned(term: object, node: str) -> bool:
 def has_key_exists(term: object, topology_key: str) -> bool:
     """Whether a node selector term only matches nodes that have the topology key."""
     return any(_is_key_exists(raw, topology_key) for raw in items(mapping(term).get("matchExpressions")))
+
+
+def has_key_not_in(term: object, topology_key: str, values: Sequence[str]) -> bool:
+    """Whether a node selector term matches no node whose topology key has one of the values, as we require it."""
+    return key_not_in(topology_key, values) in items(mapping(term).get("matchExpressions"))
 
 
 def revise(pod: dict[str, Any], marks: Marks, wanted: Wanted, *, exclusive: bool = False) -> None:
@@ -143,9 +160,12 @@ def _revised(term: Mapping[str, Any], marks: Marks, wanted: Wanted) -> dict[str,
     pins = [pin_to(node) for node in marks.nodes]
     wanted_pin = pin_to(wanted.node) if wanted.node else None
     wanted_exists = key_exists(wanted.exists) if wanted.exists else None
+    avoided = key_not_in(marks.exists, marks.avoids)
+    wanted_avoided = key_not_in(wanted.exists, wanted.avoids) if wanted.exists and wanted.avoids else None
     revised = dict(term)
     _exchange(revised, "matchFields", lambda raw: raw in pins, wanted_pin)
     _exchange(revised, "matchExpressions", lambda raw: _is_key_exists(raw, marks.exists), wanted_exists)
+    _exchange(revised, "matchExpressions", lambda raw: raw == avoided, wanted_avoided)
     return revised
 
 

@@ -40,7 +40,7 @@ from webhook.core import explain, keys
 from webhook.core.case import Case, case_for
 from webhook.core.model import Cause, Decision, Outcome, Placing, Snapshot
 from webhook.core.ranking import Candidate, best
-from webhook.core.safety import domain_standing, guard_reason, standings
+from webhook.core.safety import domain_standing, guard_reason, left_alone, standings
 from webhook.core.volumes import sole_domain
 
 
@@ -117,7 +117,11 @@ def _place(case: Case) -> Decision:
 
 def _guarded(case: Case, cause: Cause, unsafe: dict[str, str], detail: str) -> Decision:
     passed_over = {**case.infeasible, **unsafe}
-    return replace(case.decision(Outcome.GUARDED), cause=cause, passed_over=passed_over, detail=detail)
+    avoids = left_alone(case.census, case.cap, case.topology_key)
+    if avoids:
+        detail = f"{detail}; {explain.of_avoided(case, avoids)}"
+    guarded = case.decision(Outcome.GUARDED)
+    return replace(guarded, cause=cause, passed_over=passed_over, avoids=avoids, detail=detail)
 
 
 def _settled(case: Case, decision: Decision, candidates: Sequence[Candidate], unsafe: dict[str, str]) -> Decision:

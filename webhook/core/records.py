@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,7 +31,8 @@ class DecisionRecord:
     """What the annotation `decision` of a pod says.
 
     `token` "" where nothing was put in the ledger (a dry run, a guard). `hostname` is set only where the
-    pin is a nodeSelector on the hostname label; `key_exists` where we require the topology key on the node.
+    pin is a nodeSelector on the hostname label; `key_exists` where we require the topology key on the node, and
+    `avoids` the values that we forbid it.
     """
 
     version: int
@@ -44,6 +45,7 @@ class DecisionRecord:
     cause: str = ""
     hostname: str = ""
     key_exists: bool = False
+    avoids: tuple[str, ...] = ()
 
 
 def record_from(annotation: str | None) -> DecisionRecord | None:
@@ -57,7 +59,10 @@ def record_from(annotation: str | None) -> DecisionRecord | None:
     texts = {name: raw.get(key, "") for name, key in _FIELDS.items()}
     if not all(isinstance(text, str) for text in texts.values()) or not texts["member"] or not texts["outcome"]:
         return None
-    return DecisionRecord(version=VERSION, key_exists=raw.get("keyExists") is True, **texts)
+    avoids = raw.get("avoids", [])
+    if not isinstance(avoids, list) or not all(isinstance(domain, str) for domain in avoids):
+        return None
+    return DecisionRecord(version=VERSION, key_exists=raw.get("keyExists") is True, avoids=tuple(avoids), **texts)
 
 
 def token_of(pod: Pod) -> str:
@@ -70,17 +75,24 @@ def token_of(pod: Pod) -> str:
 
 
 def decision_annotation(
-    decision: Decision, member: str, token: str | None, *, selector_pin: bool = False, key_exists: bool = False
+    decision: Decision,
+    member: str,
+    token: str | None,
+    *,
+    selector_pin: bool = False,
+    key_exists: bool = False,
+    avoids: Sequence[str] = (),
 ) -> str:
     """The value of the annotation `decision`: compact JSON of at most `SIZE_LIMIT` characters, all ASCII.
 
     The same decision gives the same text. `token` None: nothing is in the ledger. `selector_pin`: the pin
-    is a nodeSelector; `key_exists`: we require the topology key on the node. Counts, reasons and texts are
-    cut as far as needed; names never are.
+    is a nodeSelector; `key_exists`: we require the topology key on the node; `avoids`: and forbid it these values.
+    Counts, reasons and texts are cut as far as needed; names never are.
     """
     kept = _kept(decision, member, token)
     kept |= {"hostname": decision.hostname} if selector_pin else {}
     kept |= {"keyExists": True} if key_exists else {}
+    kept |= {"avoids": list(avoids)} if avoids else {}
     texts = (_compact(kept | _explained(decision, items, characters)) for items, characters in _ROOM)
     return next((text for text in texts if len(text) <= SIZE_LIMIT), _compact(kept))
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 from webhook.core.counting import Census
 from webhook.core.objects import Node
+
+# A label's value has 63 characters, and the decision record must hold them all.
+MOST_LEFT_ALONE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,15 @@ def domain_standing(census: Census, cap: int | None, domain: str) -> Standing:
 def standings(census: Census, cap: int | None) -> Callable[[str], Standing]:
     """`domain_standing` by domain, each worked out once."""
     return cache(lambda domain: domain_standing(census, cap, domain))
+
+
+def left_alone(census: Census, cap: int | None, topology_key: str) -> tuple[str, ...]:
+    """The domains that a guarded pod has to leave to guarded members, who would run there without the guard.
+
+    Of those with room for more (in a full one others would keep it off just as well) the first few by name.
+    """
+    held = (domain for key, domain in sorted(census.guards) if key == topology_key)
+    return tuple(domain for domain in held if cap is None or census.count(domain) + 1 <= cap)[:MOST_LEFT_ALONE]
 
 
 def guard_reason(census: Census, node: Node) -> str:
