@@ -239,9 +239,9 @@ class Figures:
         assert seconds >= 0
         self.reviews.append((outcome, cause, component))
 
-    def decided(self, lock_wait_seconds: float, rounds: int, conflicts: int, unknown: int) -> None:
+    def decided(self, lock_wait_seconds: float, attempts: int, conflicts: int, unknown: int) -> None:
         assert lock_wait_seconds >= 0
-        self.decisions.append((rounds, conflicts, unknown))
+        self.decisions.append((attempts, conflicts, unknown))
 
 
 class Replica:
@@ -276,7 +276,7 @@ class Replica:
         self.notices: list[Notice] = []
         self.admission = Admission(
             Collaborators(
-                owners=self.store,
+                groups=self.store,
                 placer=self.lines,
                 figures=self.figures,
                 notify=self.notices.append,

@@ -202,8 +202,11 @@ def test_other_schedulers_pods_are_guarded_as_serve_would(tmp_path: Path):
     ("pod", "reason"),
     [
         pytest.param(a_plain_pod(), "", id="no member"),
+        pytest.param({**a_plain_pod(), "spec": {"nodeName": "n1"}}, "it has a node already", id="bound"),
         pytest.param(
-            {**a_plain_pod(), "spec": {"nodeName": "n1"}}, "it has its node already: spec.nodeName is set", id="bound"
+            a_plain_pod(labels=LABELS, annotations={"kubernetes.io/config.mirror": "a"}),
+            "it is the mirror of a static pod",
+            id="mirror of a static pod",
         ),
         pytest.param(a_plain_pod(labels=LABELS), "its controller is nobody, not a StatefulSet", id="look-alike"),
     ],
@@ -234,7 +237,7 @@ def test_a_review_of_something_else_is_left_alone(tmp_path: Path):
 
     result = run("--cluster", dump, "-f", "-", stdin=json.dumps(review))
 
-    assert "only the CREATE of a pod with a name is decided on" in result.stdout
+    assert "only the CREATE of a pod is decided on" in result.stdout
 
 
 def test_a_name_that_is_made_after_admission_is_shown_by_its_prefix(tmp_path: Path):

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from webhook.core import keys, messages, options
 from webhook.core.affinity import PatchResult, limits_of, patch_for, without_ours
 from webhook.core.carriers import OptionCarriers
-from webhook.core.groups import Recognised, needs_owner, recognise
+from webhook.core.groups import Recognised
 from webhook.core.manifests import pod_from
 from webhook.core.model import Cause, Decision, Group, Options, Outcome, Placing
 from webhook.core.objects import Pod
@@ -41,11 +41,11 @@ UNREADABLE: Final = frozenset(
 )
 
 
-class Owners(Protocol):
-    """Reads the StatefulSet that owns a pod; raises `errors.ApiError` or `errors.OutOfTime`."""
+class Groups(Protocol):
+    """Finds the group that a pod is a member of; raises `errors.ApiError` or `errors.OutOfTime`."""
 
-    def owner_of(self, pod: Pod, deadline: Deadline) -> Mapping[str, Any] | None:
-        """The StatefulSet, None if the pod has none or it is gone."""
+    def recognise(self, pod: Pod, deadline: Deadline) -> Recognised:
+        """The pod's group, or why it is of none."""
         ...
 
 
@@ -68,7 +68,7 @@ class Figures(Protocol):
         """A review was answered."""
         ...
 
-    def decided(self, lock_wait_seconds: float, rounds: int, conflicts: int, unknown: int) -> None:
+    def decided(self, lock_wait_seconds: float, attempts: int, conflicts: int, unknown: int) -> None:
         """A member's answer was decided after so long, so many attempts, lost swaps and unknown outcomes."""
         ...
 
@@ -77,7 +77,7 @@ class Figures(Protocol):
 class Collaborators:
     """What an admission works with. `requests_of` gives what a pod's manifest asks of a node, in base units."""
 
-    owners: Owners
+    groups: Groups
     placer: Placer
     figures: Figures
     notify: Callable[[Notice], None]
@@ -121,11 +121,8 @@ class Admission:
         # 4. Turn the decision into a patch that has been checked against this very pod.
         result = patch_for(review.pod_manifest, group, answer.decision, answer.token or None)
         # 5. Tell, and answer.
-        seconds = self._count(case, group.component, result.decision)
-        if answer.effort.attempts:
-            effort = answer.effort
-            self._with.figures.decided(seconds, effort.attempts, effort.conflicts, effort.unknown)
-        self._tell(case, group, replace(answer, decision=result.decision), seconds)
+        self._count(case, group.component, result.decision)
+        self._tell(case, group, replace(answer, decision=result.decision))
         return self._response(case, group, result)
 
     def _recognise(self, case: Case) -> Recognised:
@@ -133,14 +130,13 @@ class Admission:
         if why := nothing_to_decide(pod):
             return Recognised(None, Cause.NOT_A_MEMBER, why)
         try:
-            owner = self._with.owners.owner_of(pod, case.deadline) if needs_owner(pod) else None
+            return self._with.groups.recognise(pod, case.deadline)
         except (ApiError, OutOfTime):
             # Only its StatefulSet knows a generic set's group, but some pods are left alone whatever that is.
             cause = untouched_cause(pod, _own_options(pod, pod.labels[keys.CLASS_LABEL]))
             if cause is None:
                 raise
             return Recognised(None, cause, "its StatefulSet could not be read")
-        return recognise(pod, owner)
 
     def _decide(self, case: Case, group: Group) -> Answer:
         pod = case.pod
@@ -151,12 +147,21 @@ class Admission:
         request = self._request(case, group)
         if (unchanged := self._placed_before(case, group, request)) is not None:
             return unchanged
-        decide = self._with.placer.look if case.review.dry_run else self._with.placer.place
-        answer = decide(group, request)
+        answer = self._asked(case, group, request)
         if answer.decision.cause in UNREADABLE and has_own_guard(pod, group):
             return Answer(Decision(Outcome.UNCHANGED))
         decision = when_unplaceable(answer.decision, answer.options)
         return replace(answer, decision=replace(decision, problems=decision.problems or answer.options.problems))
+
+    def _asked(self, case: Case, group: Group, request: Request) -> Answer:
+        """The placer's answer, and how long the pod waited for it."""
+        decide = self._with.placer.look if case.review.dry_run else self._with.placer.place
+        begun = case.deadline.clock()
+        answer = decide(group, request)
+        effort = replace(answer.effort, seconds=case.deadline.clock() - begun)
+        if effort.attempts:
+            self._with.figures.decided(effort.seconds, effort.attempts, effort.conflicts, effort.unknown)
+        return replace(answer, effort=effort)
 
     def _request(self, case: Case, group: Group) -> Request:
         """The pod as its requester made it: what is ours in it is decided anew."""
@@ -183,20 +188,18 @@ class Admission:
         decision = Decision(Outcome.UNTOUCHED, cause, detail=detail)
         if cause is Cause.NOT_A_MEMBER and keys.CLASS_LABEL in pod.labels:
             decision = Decision(Outcome.UNTOUCHED, cause, problems=(detail,))
-        seconds = self._count(case, "", decision)
+        self._count(case, "", decision)
         if cause is not Cause.NOT_A_MEMBER or decision.problems:
-            self._tell(case, None, Answer(decision), seconds)
+            self._tell(case, None, Answer(decision))
         else:
             logger.debug("left alone: %s/%s: %s (review %s)", pod.namespace, pod.name, detail, case.review.uid)
         return allow(case.review.uid, warnings=messages.warnings(decision, pod, None))
 
-    def _count(self, case: Case, component: str, decision: Decision) -> float:
-        """Count the answer; the seconds that it took."""
+    def _count(self, case: Case, component: str, decision: Decision) -> None:
         seconds = case.deadline.clock() - case.arrived
         self._with.figures.reviewed(decision.outcome, decision.cause, component, seconds)
-        return seconds
 
-    def _tell(self, case: Case, group: Group | None, answer: Answer, seconds: float) -> None:
+    def _tell(self, case: Case, group: Group | None, answer: Answer) -> None:
         """One log line, and an event where a warning is due: of a controller's pods nobody sees the warning."""
         decision, pod = answer.decision, case.pod
         line = DecisionLine(
@@ -207,7 +210,7 @@ class Admission:
             node=decision.node,
             outcome=decision.outcome,
             cause=decision.cause,
-            lock_wait_ms=1000 * seconds,
+            lock_wait_ms=1000 * answer.effort.seconds,
             rounds=answer.effort.attempts,
         )
         message = messages.event_message(decision, pod, group)

@@ -61,9 +61,9 @@ class Metrics:
             "review_duration_seconds", "Time from a review's arrival to its answer.", DURATIONS, ("outcome",)
         )
         self._lock_waits = self._histogram(
-            "lock_wait_seconds", "Time from a member's arrival to its decision.", DURATIONS
+            "lock_wait_seconds", "Time that a member waited for its decision and the records of it.", DURATIONS
         )
-        self._rounds = self._histogram("rounds", "Rounds of the lock that a member's answer took.", ROUNDS)
+        self._rounds = self._histogram("rounds", "Attempts of the lock protocol that a member's answer took.", ROUNDS)
         self._conflicts = self._counter("conflicts", "Swaps that lost against another writer of the claim.")
         self._unknown_outcomes = self._counter(
             "unknown_outcomes", "Calls without an answer: nobody knows whether a write of theirs was applied."
@@ -95,12 +95,12 @@ class Metrics:
         self._reviews.labels(outcome.value, cause.value, component).inc()
         self._durations.labels(outcome.value).observe(seconds)
 
-    def decided(self, lock_wait_seconds: float, rounds: int, conflicts: int, unknown: int) -> None:
-        """A member's answer was decided after so long; it took so many rounds, of which so many lost their
+    def decided(self, lock_wait_seconds: float, attempts: int, conflicts: int, unknown: int) -> None:
+        """A member's answer was decided after so long; it took so many attempts, of which so many lost their
         swap, and so many calls whose outcome stayed unknown.
         """
         self._lock_waits.observe(lock_wait_seconds)
-        self._rounds.observe(rounds)
+        self._rounds.observe(attempts)
         self._conflicts.inc(conflicts)
         self._unknown_outcomes.inc(unknown)
 

@@ -126,7 +126,7 @@ def build_admission(settings: Settings, door: Door, metrics: Metrics, parts: Par
     lines = Lines(parts.tools, most_waiting=settings.threads // 2)
     return Admission(
         Collaborators(
-            owners=parts.store,
+            groups=parts.store,
             placer=CountedPlacer(lines, metrics),
             figures=metrics,
             notify=EventRecorder(door).record,
@@ -148,7 +148,7 @@ def build_controller(
     rescue = Rescue(
         loop.Collaborators(
             door=door,
-            owners=parts.store,
+            groups=parts.store,
             look=Looker(parts.tools, requests_of).look,
             figures=metrics,
             notify=EventRecorder(door).record,

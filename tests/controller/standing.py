@@ -38,7 +38,7 @@ class Leader:
         self.rescue = Rescue(
             Collaborators(
                 door=replica.door,  # type: ignore[arg-type] # it neither scans nor watches
-                owners=replica.store,
+                groups=replica.store,
                 look=Looker(replica.tools, requests_of).look,
                 figures=self.figures,
                 notify=self.notices.append,

@@ -84,6 +84,11 @@ class GroupStore:
         """One claim, None if there is none of that name (yet)."""
         return find_claim(self._reader(deadline), namespace, name)
 
+    def recognise(self, pod: Pod, deadline: Deadline) -> groups.Recognised:
+        """The pod's group, or why it is of none; the StatefulSet of a generic set's pod is read for it."""
+        owner = self.owner_of(pod, deadline) if groups.needs_owner(pod) else None
+        return groups.recognise(pod, owner)
+
     def owner_of(self, pod: Pod, deadline: Deadline) -> Manifest | None:
         """The StatefulSet (Kubernetes' own or an advanced one) that controls the pod, None if there is none.
 

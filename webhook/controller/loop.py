@@ -16,7 +16,7 @@ from webhook.cluster.reader import Reader, time_left
 from webhook.controller import texts
 from webhook.controller.memory import Freed, RescueMemory
 from webhook.controller.rescue import Finding, Held, Kind, Sight, Verdict, judge
-from webhook.controller.scan import Found, Owners, Scanner
+from webhook.controller.scan import Found, Groups, Scanner
 from webhook.core.manifests import pod_from
 from webhook.core.objects import Pod
 from webhook.deadline import Deadline
@@ -53,7 +53,7 @@ class Collaborators:
     """What rescue works with. `look` gives what is there for a held pod, by its manifest, within a deadline."""
 
     door: Door
-    owners: Owners
+    groups: Groups
     look: Callable[[Held, dict[str, Any], Deadline], Sight]
     figures: Figures
     notify: Callable[[Notice], None]
@@ -68,7 +68,7 @@ class Rescue:
         self._with = collaborators
         self._clock = collaborators.clock
         self._scanner = Scanner(
-            collaborators.door, collaborators.owners, collaborators.other_schedulers, self._say_failed
+            collaborators.door, collaborators.groups, collaborators.other_schedulers, self._say_failed
         )
         self._memory = RescueMemory(self._clock)
         self._failures: set[str] = set()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from webhook.cluster.door import PODS, Door, Manifest
 from webhook.cluster.fleet import FAMILIES
 from webhook.cluster.reader import STALE, time_left
 from webhook.controller.rescue import Held, LeftAlone, held_by_us
-from webhook.core.groups import needs_owner, recognise
+from webhook.core.groups import Recognised
 from webhook.core.manifests import pod_from
 from webhook.core.objects import Pod
 from webhook.core.shapes import inside, items
@@ -20,11 +20,11 @@ from webhook.errors import ApiError
 WITHOUT_NODE: Final[Mapping[str, str]] = {"spec.nodeName": ""}
 
 
-class Owners(Protocol):
-    """Reads the StatefulSet that owns a pod; raises `errors.ApiError` or `errors.OutOfTime`."""
+class Groups(Protocol):
+    """Finds the group that a pod is a member of; raises `errors.ApiError` or `errors.OutOfTime`."""
 
-    def owner_of(self, pod: Pod, deadline: Deadline) -> Mapping[str, Any] | None:
-        """The StatefulSet, None if the pod has none or it is gone."""
+    def recognise(self, pod: Pod, deadline: Deadline) -> Recognised:
+        """The pod's group, or why it is of none."""
         ...
 
 
@@ -40,10 +40,10 @@ class Scanner:
     """Reads which pods we hold. `failed` is told of single pods that could not be judged."""
 
     def __init__(
-        self, door: Door, owners: Owners, other_schedulers: Collection[str], failed: Callable[[str], None]
+        self, door: Door, groups: Groups, other_schedulers: Collection[str], failed: Callable[[str], None]
     ) -> None:
         self._door = door
-        self._owners = owners
+        self._groups = groups
         self._other_schedulers = other_schedulers
         self._failed = failed
 
@@ -80,8 +80,7 @@ class Scanner:
             yield Found(judged, manifest)
 
     def _judged(self, pod: Pod, manifest: Manifest, deadline: Deadline) -> Held | LeftAlone:
-        owner = self._owners.owner_of(pod, deadline) if needs_owner(pod) else None
-        recognised = recognise(pod, owner)
+        recognised = self._groups.recognise(pod, deadline)
         if recognised.group is None:
             return LeftAlone(recognised.detail)
         gated = bool(items(inside(manifest, "spec", "schedulingGates")))

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.store import GroupStore
-from webhook.core.groups import needs_owner, recognise
 from webhook.core.manifests import pod_from
 from webhook.core.review import Review, parse_review
 from webhook.core.shapes import mapping
@@ -51,8 +50,7 @@ class EmbeddedAdmission:
 
     def _make_claims(self, review: Review, deadline: Deadline) -> None:
         pod = pod_from(review.pod_manifest, namespace=review.namespace)
-        owner = self._store.owner_of(pod, deadline) if needs_owner(pod) else None
-        group = recognise(pod, owner).group
+        group = self._store.recognise(pod, deadline).group
         if group is not None:
             self._cluster.ensure_claims(review.pod_manifest, dict(group.selector), namespace=review.namespace)
 

@@ -61,11 +61,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What an answer cost: attempts begun, swaps lost, calls whose outcome stayed unknown."""
+    """What an answer cost: attempts begun, swaps lost, calls whose outcome stayed unknown; and the wait for it (s)."""
 
     attempts: int = 0
     conflicts: int = 0
     unknown: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

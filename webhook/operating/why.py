@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from webhook.cluster.door import PODS, Manifest
 from webhook.cluster.store import GroupStore
 from webhook.controller.rescue import Finding, LeftAlone, held_by_us, judge, sight
-from webhook.core.groups import Recognised, needs_owner, recognise
+from webhook.core.groups import Recognised
 from webhook.core.manifests import pod_from
 from webhook.core.model import Group
 from webhook.core.objects import Pod
@@ -58,7 +58,7 @@ def tell(connection: Connection, namespace: str, name: str) -> Story:
 
 def _present(connection: Connection, namespace: str, name: str, manifest: Manifest) -> Story:
     pod = pod_from(manifest, namespace=namespace)
-    recognised = _recognise(connection, pod)
+    recognised = GroupStore(connection.door).recognise(pod, connection.deadline)
     owner = pod.owner.name if pod.owner is not None else ""
     seen, finding = None, None
     if recognised.group is not None:
@@ -82,7 +82,7 @@ def _absent(connection: Connection, namespace: str, name: str, absent: Expected)
     if absent.manifest is None:
         return Story(namespace, name, Recognised(None), absent=absent, events=events)
     pod = pod_from(absent.manifest, namespace=namespace)
-    recognised = _recognise(connection, pod)
+    recognised = GroupStore(connection.door).recognise(pod, connection.deadline)
     group = recognised.group
     return Story(
         namespace=namespace,
@@ -93,12 +93,6 @@ def _absent(connection: Connection, namespace: str, name: str, absent: Expected)
         look=look(connection, group, absent.manifest, namespace=namespace) if group is not None else None,
         events=events,
     )
-
-
-def _recognise(connection: Connection, pod: Pod) -> Recognised:
-    if not needs_owner(pod):
-        return recognise(pod)
-    return recognise(pod, GroupStore(connection.door).owner_of(pod, connection.deadline))
 
 
 def _finding(

@@ -14,11 +14,11 @@ from webhook.cluster.door import PODS, STATEFUL_SETS, Manifest, Resource
 from webhook.cluster.kinds import resource_of
 from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.store import GroupStore
-from webhook.core.groups import needs_owner, recognise
 from webhook.core.manifests import pod_from
 from webhook.core.model import Cause, Outcome
+from webhook.core.policy import nothing_to_decide
 from webhook.core.review import KIND as REVIEW
-from webhook.core.review import parse_review
+from webhook.core.review import Review, parse_review
 from webhook.core.shapes import inside, integer, text
 from webhook.deadline import Deadline
 from webhook.embedded.answers import Admitted, admitted
@@ -153,22 +153,27 @@ class Planner:
         answer = admitted(request.pod_manifest, self._reviewer.review(body, Deadline.after(self._budget)))
         if "outcome" in answer.audit:
             return _row(request.namespace, request.name, answer)
-        return self._left_alone(request.namespace, request.pod_manifest, answer.warnings)
+        return self._left_alone(request, answer.warnings)
 
-    def _left_alone(self, namespace: str, manifest: Manifest, warnings: tuple[str, ...]) -> Row:
+    def _left_alone(self, request: Review, warnings: tuple[str, ...]) -> Row:
         """A pod about which the answer says nothing; `recognise` knows why."""
-        pod = pod_from(manifest, namespace=namespace)
-        cause, reason = Cause.NOT_A_MEMBER, "only the CREATE of a pod with a name is decided on"
-        if pod.node_name:
-            reason = "it has its node already: spec.nodeName is set"
-        elif pod.name:
-            owner = self._store.owner_of(pod, Deadline.after(_CALL_TIMEOUT)) if needs_owner(pod) else None
-            recognised = recognise(pod, owner)
-            if recognised.group is None:
-                cause, reason = recognised.cause, recognised.detail
-        name = pod.name or text(inside(manifest, "metadata", "generateName"))
-        outcome = Outcome.UNTOUCHED.value
-        return Row(namespace, name, outcome, cause.value, node=pod.node_name, reason=reason, warnings=warnings)
+        pod = pod_from(request.pod_manifest, namespace=request.namespace)
+        cause, reason = Cause.NOT_A_MEMBER, nothing_to_decide(pod)
+        if request.operation != "CREATE" or request.sub_resource:
+            reason = "only the CREATE of a pod is decided on"
+        if not reason:
+            recognised = self._store.recognise(pod, Deadline.after(_CALL_TIMEOUT))
+            cause, reason = recognised.cause, recognised.detail
+        name = pod.name or text(inside(request.pod_manifest, "metadata", "generateName"))
+        return Row(
+            namespace=request.namespace,
+            pod=name,
+            outcome=Outcome.UNTOUCHED.value,
+            cause=cause.value,
+            node=pod.node_name,
+            reason=reason,
+            warnings=warnings,
+        )
 
 
 def _row(namespace: str, name: str, answer: Admitted) -> Row:
