@@ -297,6 +297,35 @@ def test_the_guard_is_appended_to_the_users_terms() -> None:
     assert required_node_terms(after) == [{}, with_key]
 
 
+def test_a_guarded_pod_is_kept_off_domains_that_it_leaves_to_others_in_every_term() -> None:
+    after = patched(a_pod(affinity=node_terms({}, in_zone("a"))), a_guard(avoids=("n1", "n2")))
+    avoided = {"key": HOSTNAME, "operator": "NotIn", "values": ["n1", "n2"]}
+    expected = {"matchExpressions": [*in_zone("a")["matchExpressions"], exists(), avoided]}
+    assert required_node_terms(after) == [{}, expected]
+
+
+@pytest.mark.parametrize(
+    ("decision", "expected"),
+    [
+        pytest.param(a_pin(), [PIN_TERM], id="pinned"),
+        pytest.param(a_guard(), [{"matchExpressions": [exists()]}], id="guarded without any"),
+        pytest.param(UNTOUCHED, None, id="untouched"),
+    ],
+)
+def test_the_domains_that_were_left_to_others_are_forgotten_with_the_next_answer(
+    decision: Decision, expected: Any
+) -> None:
+    once = patched(a_pod(), a_guard(avoids=("n1",)))
+    assert required_node_terms(patched(once, decision)) == expected
+
+
+def test_a_users_own_exclusion_stays_though_it_equals_ours() -> None:
+    own = {"key": HOSTNAME, "operator": "NotIn", "values": ["n1"]}
+    once = patched(a_pod(affinity=node_terms({"matchExpressions": [own]})), a_guard(avoids=("n1",)))
+    assert required_node_terms(once) == [{"matchExpressions": [own, exists(), own]}]
+    assert required_node_terms(patched(once, UNTOUCHED)) == [{"matchExpressions": [own]}]
+
+
 @pytest.mark.parametrize(
     "own",
     [
