@@ -169,8 +169,13 @@ def test_an_events_name_is_one_whatever_its_owners_is(name: str, door: Door, rec
 
 @pytest.mark.parametrize(
     "error",
-    [Forbidden("create", "events", status=403), NotFound("create", "events", status=404), OutOfTime("late")],
-    ids=["forbidden", "namespace gone", "late"],
+    [
+        Forbidden("create", "events", status=403),
+        NotFound("create", "events", status=404),
+        OutOfTime("late"),
+        RuntimeError("a defect"),
+    ],
+    ids=["forbidden", "namespace gone", "late", "defect"],
 )
 def test_an_event_that_cannot_be_sent_is_a_log_line_and_the_next_one_is_sent(
     error: Exception, door: Door, recorder: EventRecorder, caplog: pytest.LogCaptureFixture

@@ -115,6 +115,9 @@ class EventRecorder:
                 self._send(notice)
             except (ApiError, OutOfTime) as error:
                 logger.info("event not sent: %s", error)
+            except Exception:
+                # The edge of this thread. A defect of ours must not end it: others wait in the line.
+                logger.exception("event not sent")
 
     def _send(self, notice: Notice) -> None:
         manifest = self._manifest(notice)

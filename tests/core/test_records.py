@@ -149,6 +149,7 @@ def test_reasons_are_grouped_and_counted_as_kubectl_describe_shows_them() -> Non
         pytest.param('{"v":1,"member":"m","outcome":"pinned","token":null}', id="a token that is null"),
         pytest.param('{"v":1,"member":"m","outcome":"guarded","avoids":"n1"}', id="domains that are no list"),
         pytest.param('{"v":1,"member":"m","outcome":"guarded","avoids":[1]}', id="domains that are no strings"),
+        pytest.param('{"v":1,"member":"m","outcome":"pinned","domain":"\\ud800"}', id="half of a surrogate pair"),
         pytest.param('{"v":' + "9" * 5000 + "}", id="a number too long to read"),
         pytest.param("[" * 100_000, id="nested without end"),
     ],

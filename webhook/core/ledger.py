@@ -18,6 +18,7 @@ from webhook.core.keys import ENTRY_PREFIX, LOCK
 from webhook.core.model import Entry
 from webhook.core.objects import Claim, Pod
 from webhook.core.records import token_of
+from webhook.core.shapes import is_unicode
 
 FORMAT_VERSION: Final = 1
 TOKEN: Final = re.compile(r"[0-9a-z]{8,40}")
@@ -213,18 +214,9 @@ def _entry_from(raw: object) -> Entry:
 
 
 def _text(raw: object) -> str:
-    if not isinstance(raw, str) or not _is_unicode(raw):
+    if not isinstance(raw, str) or not is_unicode(raw):
         raise _Unreadable
     return raw
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether it can be written anywhere: JSON can hold half of a surrogate pair, UTF-8 cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _as_json(entry: Entry) -> dict[str, str | int]:

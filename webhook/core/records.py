@@ -15,6 +15,7 @@ from typing import Any, Final
 from webhook.core import keys
 from webhook.core.model import Cause, Decision
 from webhook.core.objects import Pod
+from webhook.core.shapes import is_unicode
 
 VERSION: Final = 1
 
@@ -55,6 +56,8 @@ def record_from(annotation: str | None) -> DecisionRecord | None:
     except (ValueError, TypeError, RecursionError):
         return None
     if not isinstance(raw, dict) or type(raw.get("v")) is not int or raw["v"] != VERSION:
+        return None
+    if not is_unicode(json.dumps(raw, ensure_ascii=False)):
         return None
     texts = {name: raw.get(key, "") for name, key in _FIELDS.items()}
     if not all(isinstance(text, str) for text in texts.values()) or not texts["member"] or not texts["outcome"]:

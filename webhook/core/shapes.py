@@ -43,6 +43,15 @@ def integer(raw: object) -> int | None:
     return raw if isinstance(raw, int) and not isinstance(raw, bool) else None
 
 
+def is_unicode(text: str) -> bool:
+    """Whether it can be written anywhere: JSON can hold half of a surrogate pair, UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def inside(raw: object, *path: str) -> Any:
     """What lies at the path of keys inside nested JSON objects, None where the path ends early."""
     for key in path:

@@ -127,7 +127,7 @@ class Lines:
             Round(group, tickets, self._tools, deliver).run()
         except Exception:
             # The edge of this thread. A defect of ours must not end it: others wait in the line.
-            logger.exception("a round failed; its pods get the guard", extra={"group": str(group)})
+            logger.exception("a round of %s failed; its pods get the guard", group)
         finally:
             for ticket in tickets.values():
                 ticket.answered.set()

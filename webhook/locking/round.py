@@ -63,7 +63,7 @@ class Round:
             except TooManyRequests as error:
                 self._waiting.pause(error.retry_after)
             except (UnknownOutcome, Gone) as error:
-                logger.info("outcome unknown, deciding anew: %s", error, extra={"group": str(self._group)})
+                logger.info("outcome unknown, deciding %s anew: %s", self._group, error)
                 self._waiting.unknown += 1
                 self._waiting.back_off()
             except Forbidden as error:
