@@ -1,0 +1,153 @@
+"""Guarded members that run, and the guarded ones that wait for their places: one deletion is enough.
+
+The scheduler here knows node affinity, cordons and guards in both directions, and may be quicker than the owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from cluster_objects import a_node, a_pod, a_v1_world, with_floor
+from controller.standing import Leader, play_owner, pods_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stand import SPACE, Stand
+
+from webhook.cluster.door import NODES, PODS, Manifest
+from webhook.cluster.quantities import parse_quantity
+from webhook.controller.memory import FIRST_PAUSE
+from webhook.core import keys
+from webhook.core.manifests import node_from, pod_from
+from webhook.core.model import Decision, Placing, Snapshot
+from webhook.core.selectors import matches_node
+
+NINE = [a_pod(f"db-tikv-{ordinal}") for ordinal in range(9)]
+CAP = 3
+
+
+def schedule(stand: Stand) -> None:
+    """Bind each pod that can be, to the node with the fewest members."""
+    for name in sorted(pods_of(stand)):
+        pod = pod_from(pods_of(stand)[name])
+        bound = [pod_from(other) for other in pods_of(stand).values()]
+        held: dict[str, list[bool]] = {}
+        for other in bound:
+            if other.node_name:
+                held.setdefault(other.node_name, []).append(keys.GUARD in other.annotations)
+        possible = [
+            node.name
+            for node in map(node_of, stand.cluster.list(NODES, timeout=1).items)
+            if not node.unschedulable
+            and matches_node(pod.node_affinity, node)
+            and not any(held.get(node.name, ()))
+            and not (keys.GUARD in pod.annotations and node.name in held)
+        ]
+        if not pod.node_name and possible:
+            stand.bind(name, min(possible, key=lambda node: (len(held.get(node, ())), node)))
+
+
+def node_of(manifest: Manifest):
+    return node_from(manifest, parse_quantity)
+
+
+def counts(stand: Stand) -> list[int]:
+    nodes = [pod["spec"].get("nodeName", "") for pod in pods_of(stand).values()]
+    return sorted(nodes.count(node) for node in {*nodes} - {""})
+
+
+def run(stand: Stand, leader: Leader | None, seconds: float, *, scheduler_first: bool) -> None:
+    """Seconds of everybody doing what they do; no node ever holds more than the cap."""
+    steps: list[Callable[[], object]] = [lambda: play_owner(stand, *NINE), lambda: schedule(stand)]
+    for _ in range(round(seconds)):
+        for step in reversed(steps) if scheduler_first else steps:
+            step()
+            assert max(counts(stand), default=0) <= CAP
+        if leader is not None:
+            leader.rescue.turn()
+        stand.clock.elapsed += 1
+
+
+def guarded_first(*guarded: int, nodes: int = 3) -> Stand:
+    """These came while we were away, and run with the floor's guard, each on a node of its own."""
+    stand = Stand(*a_v1_world(replicas=9, node_count=nodes))
+    for number, ordinal in enumerate(guarded, start=1):
+        stand.cluster.admit(with_floor(a_pod(f"db-tikv-{ordinal}")), namespace=SPACE)
+        stand.bind(f"db-tikv-{ordinal}", f"n{number}")
+    return stand
+
+
+def in_the_way(stand: Stand) -> list[str]:
+    return sorted(
+        name
+        for name, pod in pods_of(stand).items()
+        if pod["spec"].get("nodeName") and keys.GUARD in pod["metadata"].get("annotations", {})
+    )
+
+
+@pytest.mark.parametrize("scheduler_first", [True, False], ids=["a quick scheduler", "a quick owner"])
+def test_when_the_one_in_the_way_is_deleted_all_nine_run(scheduler_first: bool) -> None:
+    stand = guarded_first(0)
+    leader = Leader(stand)
+    run(stand, leader, 20, scheduler_first=scheduler_first)
+    assert (counts(stand), in_the_way(stand)) == ([1, 3, 3], ["db-tikv-0"])
+
+    stand.delete(PODS, "db-tikv-0")
+    run(stand, leader, 30, scheduler_first=scheduler_first)
+
+    assert (counts(stand), in_the_way(stand)) == ([3, 3, 3], [])
+
+
+def test_without_the_exclusion_one_after_another_is_in_the_way() -> None:
+    """What this is for: the same schedule with the exclusion left out."""
+    stand = guarded_first(0)
+    ordinary = stand.tools.decide
+
+    def decide(snapshot: Snapshot, placing: Placing) -> Decision:
+        return replace(ordinary(snapshot, placing), avoids=())
+
+    substituted = replace(stand.tools, decide=decide)
+    stand.lines._tools = substituted
+    run(stand, None, 3, scheduler_first=True)
+    stand.delete(PODS, "db-tikv-0")
+    run(stand, None, 3, scheduler_first=True)
+
+    assert len(in_the_way(stand)) == 1
+
+
+def test_without_a_controller_whoever_waits_runs_when_it_is_deleted_next() -> None:
+    stand = guarded_first(0)
+    run(stand, None, 3, scheduler_first=True)
+    waiting = sorted(name for name, pod in pods_of(stand).items() if not pod["spec"].get("nodeName"))
+    assert len(waiting) == 2
+
+    for name in ["db-tikv-0", *waiting]:
+        stand.delete(PODS, name)
+        run(stand, None, 3, scheduler_first=False)
+
+    assert counts(stand) == [3, 3, 3]
+
+
+def test_a_new_node_is_taken_though_others_are_excluded() -> None:
+    stand = guarded_first(0)
+    run(stand, None, 3, scheduler_first=True)
+    stand.cluster.create(NODES, a_node("n9"), timeout=1)
+    run(stand, None, 3, scheduler_first=True)
+
+    assert counts(stand) == [1, 1, 3, 3]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(0, 8), min_size=1, max_size=3, unique=True), st.booleans(), st.integers(3, 4))
+def test_as_many_deletions_as_there_are_guarded_ones_are_enough(
+    guarded: list[int], scheduler_first: bool, nodes: int
+) -> None:
+    stand = guarded_first(*guarded, nodes=nodes)
+    leader = Leader(stand)
+    run(stand, leader, 20, scheduler_first=scheduler_first)
+    for name in in_the_way(stand):
+        stand.delete(PODS, name)
+        run(stand, leader, 2 * FIRST_PAUSE, scheduler_first=scheduler_first)
+
+    assert (len(counts(stand)), sum(counts(stand)), in_the_way(stand)) == (nodes, 9, [])
