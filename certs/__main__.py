@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+import yaml
 from kubernetes.client import Configuration
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
@@ -183,6 +184,11 @@ def _client(parameters: dict[str, Any]) -> Configuration:
             load_kube_config(parameters["kubeconfig"], client_configuration=configuration)  # type: ignore[no-untyped-call]
     except (ConfigException, OSError) as error:
         raise click.ClickException(f"no access to a cluster: {error}") from None
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
+        # The file holds credentials, so its text is not repeated.
+        raise click.ClickException(
+            "no access to a cluster: the kubeconfig is not one; see kubectl config view"
+        ) from None
     return configuration
 
 

@@ -58,9 +58,13 @@ class Caller:
 
 
 class TimedApiClient(ApiClient):
-    """The official client, whose calls have a time-out also where a caller gives none, as leader election does."""
+    """The official client without retries, whose calls have a time-out also where a caller gives none.
+
+    Leader election gives none; and it asks again by itself.
+    """
 
     def __init__(self, configuration: Configuration) -> None:
+        configuration.retries = False
         super().__init__(configuration)
         self.rest_client = _TimedRest(configuration)
 

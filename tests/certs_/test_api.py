@@ -250,7 +250,13 @@ def test_our_own_lease_is_renewed_at_its_version(server: FakeApiServer, election
     assert server.asked[1].json()["metadata"]["resourceVersion"] == "3"
 
 
-@pytest.mark.parametrize("reply", [RESET, status_reply(403), status_reply(500)])
-def test_without_an_answer_nobody_leads(server: FakeApiServer, election: Election, reply: Reply | str) -> None:
+@pytest.mark.parametrize(
+    ("reply", "words"), [(RESET, "ProtocolError"), (status_reply(403), "403"), (status_reply(500), "500")]
+)
+def test_without_an_answer_nobody_leads_and_it_is_said_once(
+    server: FakeApiServer, election: Election, caplog: pytest.LogCaptureFixture, reply: Reply | str, words: str
+) -> None:
     server.answer_with(reply)
-    assert not election.leads()
+    assert [election.leads() for _ in range(3)] == [False] * 3
+    (message,) = caplog.messages
+    assert message.startswith(f"Lease rel/hook-certs: {words}")

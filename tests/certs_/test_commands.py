@@ -115,6 +115,15 @@ def test_clean_says_what_it_removed(server: FakeApiServer, kubeconfig: Path) -> 
     assert "removed webhook configuration\nremoved Secret hook-certificates\nremoved Lease hook-certs\n" in done.output
 
 
+@pytest.mark.parametrize("written", ["{", "- a", "secret: [", "clusters: 7", "", "contexts: null"], ids=repr)
+def test_a_kubeconfig_that_is_none_is_an_error_without_its_text(tmp_path: Path, written: str) -> None:
+    (tmp_path / "config").write_text(written)
+    done = invoke("status", "--service", "hook", "--namespace", "rel", "--kubeconfig", tmp_path / "config")
+    assert done.exit_code == 1
+    assert done.output.startswith("Error: no access to a cluster: ")
+    assert "secret" not in done.output
+
+
 def test_outside_a_pod_in_cluster_is_an_error_in_words() -> None:
     done = invoke("status", "--service", "hook", "--namespace", "rel", "--in-cluster")
     assert done.exit_code == 1
