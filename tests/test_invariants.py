@@ -1,4 +1,4 @@
-"""The invariants of the design's section 3, each by its name, through whole reviews over the embedded cluster.
+"""The invariants of docs/design.md, each by its name, through whole reviews over the embedded cluster.
 
 What many replicas, lost answers and pauses do to the first of them is the simulation's business.
 """

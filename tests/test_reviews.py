@@ -1,7 +1,6 @@
 """AdmissionReviews as a real API server sends them (tests/reviews), replayed through the application.
 
-Their shapes are those of `facts/verified_apiserver.md` (X1, X7, X8) and `facts/real_operators.md` (2, 4). The cluster
-has six nodes in three zones, a v1 cluster and a v2 group, both called db.
+The cluster has six nodes in three zones, a v1 cluster and a v2 group, both called db.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The use case: an AdmissionReview comes in, the pod's group is found, a node is decided, the answer goes out.
 
 `Admission.review` is the one way in; it does not know HTTP. Trouble with the API never becomes an exception
-here as long as a guard can be built: no answer means guard, not denial (invariant 6). Only where not even the
-group can be known (a generic set whose StatefulSet cannot be read) does the error go up, so that the API
-server's failurePolicy decides.
+here as long as a guard can be built: no answer means guard, not denial (docs/design.md, invariant 6). Only
+where not even the group can be known (a generic set whose StatefulSet cannot be read) does the error go up, so that
+the API server's failurePolicy decides.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def names_in(listing: Listing) -> list[str]:
 
 
 class DoorContract:
-    """Rows and remarks of `facts/verified_apiserver.md` X9, and what the protocol builds on besides."""
+    """What was seen of an API server's merge patches, and what the protocol builds on besides."""
 
     @pytest.fixture
     def claims(self, door: Door, namespace: str) -> Claims:

@@ -1,4 +1,4 @@
-"""Who counts: every paragraph of section 5 of the design is a row of a table here.
+"""Who counts: every paragraph of section 5 of docs/design.md is a row of a table here.
 
 The pod to be placed is db-tikv-0, of five stores, on nodes n1, n2, n3.
 """

@@ -23,7 +23,7 @@ SHAPES = (
     Shape("tikv", 9, 3),
     Shape("tikv", 9, 4),
 )
-# The cap once enough domains are in use, by component and replicas (design, section 5).
+# The cap once enough domains are in use, by component and replicas (docs/design.md, section 5).
 MOST_BOUND = {("pd", 3): 1, ("pd", 5): 2, ("tikv", 3): 1, ("tikv", 6): 2, ("tikv", 9): 3}
 
 # The clocks of two API servers (s): 60 apart, as far as the expiry allows for.

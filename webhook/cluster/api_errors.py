@@ -49,7 +49,7 @@ def error_for(
     """The error for an answer with this status; None is no answer.
 
     Every status that does not say for certain that nothing was done is an unknown outcome
-    (`facts/verified_apiserver.md` X13: a write answered with 500 or 504 may be stored).
+    (seen on an API server: a write answered with 500 or 504 may be stored).
     """
     if status == 429:
         return TooManyRequests(verb, resource, name, retry_after=retry_after)

@@ -1,7 +1,7 @@
 """What a group's owners want: replicas, delete slots, failure members, and the options on owner objects.
 
 Replicas must be known: an owner that is missing is API trouble, never "a set of one". Options may be absent
-with their object or with the whole kind (design, section 9); any other failure to read them is API trouble.
+with their object or with the whole kind (docs/design.md, section 8); any other failure to read them is API trouble.
 """
 
 from __future__ import annotations

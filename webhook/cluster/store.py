@@ -21,7 +21,7 @@ from webhook.deadline import Deadline
 from webhook.errors import UnknownOutcome
 
 WRITE_RESERVE: Final = 1.0
-"""Seconds that must be left for a write to be sent (invariant 7): a late one leaves an entry for nothing."""
+"""Seconds left without which no write is sent (docs/design.md, invariant 7): a late one leaves an entry for nothing."""
 
 OWNER_READS: Final = 3
 """How often the owner of a generic set's pod is asked for, where no answer comes."""

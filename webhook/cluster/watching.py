@@ -23,7 +23,7 @@ from webhook.errors import ApiError, Gone, TooManyRequests
 logger = logging.getLogger(__name__)
 
 BROKEN_ALLOWED: Final = 5.0
-"""Seconds for which what was heard may be relied on after its watch broke (invariant 4)."""
+"""Seconds for which what was heard may be relied on after its watch broke (docs/design.md, invariant 4)."""
 
 LIST_SECONDS: Final = 60.0
 # The wait after trouble doubles up to the longest, and is cut by chance so that replicas do not come together (s).

@@ -1,4 +1,4 @@
-"""The controller: what one leader among the replicas does beside answering reviews (design, section 7).
+"""The controller: what one leader among the replicas does beside answering reviews (docs/design.md, section 7).
 
 `rescue.py` is its judgement, pure: which pods of ours wait where they cannot run, and whether anything better is
 there; `looking.py` asks the webhook's own rule for that; `loop.py` frees such pods, one after another, and

@@ -1,4 +1,4 @@
-"""The JSON Patch of one pod: pin, guard and annotations (design, section 6).
+"""The JSON Patch of one pod: pin, guard and annotations (docs/design.md, section 6).
 
 What is ours is put in, replaced where it stands, or taken away; everything else stays as it is. The pod is
 a plain dict throughout: fields that nobody here knows survive because nothing reads them.

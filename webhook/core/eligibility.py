@@ -13,7 +13,7 @@ from webhook.core.whereabouts import Whereabouts
 
 
 def some_eligible_domains(where: Whereabouts, domains: Collection[str], *, enough: int) -> set[str]:
-    """These domains and eligible ones (the design's term) for any of the visible pods, until there are `enough`."""
+    """These domains, and eligible ones for any of the visible pods (docs/design.md, section 2), until `enough`."""
     found = set(domains)
     seen: list[Pod] = []
     for pod in map(_unpinned, where.snapshot.pods):

@@ -1,4 +1,4 @@
-"""Every key that this product reads or writes, in one place (design, section 9)."""
+"""Every key that this product reads or writes, in one place (docs/design.md, section 8)."""
 
 from __future__ import annotations
 

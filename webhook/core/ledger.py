@@ -2,7 +2,7 @@
 
 An *entry* is written twice: in the *ledger* (one annotation on the lock claim, holding all live entries) and as a
 *second record* (one annotation per token on another claim), because an operator may write back an old copy of
-one claim's annotations (design, section 4). Anyone with kubectl can write here: whatever cannot be read is
+one claim's annotations (docs/design.md, section 4). Anyone with kubectl can write here: whatever cannot be read is
 reported as such and never half-trusted.
 """
 

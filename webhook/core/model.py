@@ -169,7 +169,7 @@ class FreshNode:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything that one decision may look at, read in the order of section 4.
+    """Everything that one decision may look at, read in the order of the lock protocol (docs/design.md, section 4).
 
     `claims` are the group's by label (step 1); `pods` its visible pods (step 2); `entries` the live ones
     (step 3). `rooms` is by node name. `now` is the API server's time of step 1.

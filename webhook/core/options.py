@@ -1,4 +1,4 @@
-"""The options in force for one pod, from annotations on it and on the objects above it (design, section 9).
+"""The options in force for one pod, from annotations on it and on the objects above it (docs/design.md, section 8).
 
 `tidb-ha-webhook.io/<option>`, or `tidb-ha-webhook.io/<component>.<option>`, which goes before it on the same
 object. The first object that has the option decides: for skip, placement and when-unplaceable the pod, the

@@ -1,4 +1,4 @@
-"""AdmissionReviews as an API server sends them when a pod is created (`facts/verified_apiserver.md` X1, X8)."""
+"""AdmissionReviews as an API server sends them when a pod is created."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Lines:
 
     A round has a thread of its own because its requests have different deadlines: a caller leaves with the
     guard when its own is reached, and the round goes on for the others. `most_waiting` bounds the callers that
-    may wait for one group, so that one group's trouble leaves threads for the others (invariant 10).
+    may wait for one group, so that one group's trouble leaves threads for the others (docs/design.md, invariant 10).
     """
 
     def __init__(self, tools: Tools, most_waiting: int) -> None:

@@ -2,7 +2,7 @@
 
 One write takes the lock, records the decisions and releases it. There is no moment at which a crashed holder
 owns something, so there is nothing to steal and no lease to time out: a late or paused writer fails because the
-lock claim's resourceVersion has moved. The numbered steps are those of the design's section 4; a simulation with
+lock claim's resourceVersion has moved. The numbered steps are those of docs/design.md, section 4; a simulation with
 mutation checks (tests/simulation) shows what each is there for.
 """
 

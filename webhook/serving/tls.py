@@ -112,7 +112,7 @@ def load_pair(certificate: Path, key: Path) -> Pair:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION
-    # The API server never uses HTTP/2 with webhooks (`facts/verified_apiserver.md` X1); others are told.
+    # The API server never uses HTTP/2 with webhooks; others are told.
     context.set_alpn_protocols(["http/1.1"])
     try:
         context.load_cert_chain(certificate, key, password=_refuse_password)

@@ -1,13 +1,13 @@
 """The process that serves: one event loop that owns all sockets, and threads that only ever see whole requests.
 
 gunicorn's own `gthread` worker lets a pool thread wait for the TLS handshake and for the request, so as many
-stalled clients as it has threads stop it (`facts/python_and_apiserver.md` M1). Here the loop does all waiting:
+stalled clients as it has threads stop it. Here the loop does all waiting:
 handshakes, heads, bodies and the sending of what a client does not take at once. gunicorn keeps what it is good
 at: the processes, the parser, the WSGI environment and the answer's headers.
 
 Stopping: SIGTERM makes `draining` true at once (readiness fails). For the drain time everything is served as
 before, but each answer says `Connection: close`: an API server goes on using its connections to a terminating
-pod, and new ones come until the endpoint is gone everywhere (`facts/webhook_practice.md` F11). Then nothing more
+pod, and new ones come until the endpoint is gone everywhere. Then nothing more
 is accepted, and what runs may finish.
 """
 
