@@ -1,7 +1,7 @@
 """The cluster as its watches tell it: nodes, the pods on them, volumes. For feasibility and ranking only.
 
 It proposes: members and claims of a group are never read from it, and a node that was chosen by it is read once
-more before anything is promised (`store.py`, invariant 4). What it holds is trimmed (`trimming.py`).
+more before anything is promised (`store.py`; docs/design.md, invariant 4). What it holds is trimmed (`trimming.py`).
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def filters_for(question: Question) -> tuple[Filter, ...]:
 
 
 def eligible(question: Question, node: Node) -> bool:
-    """Whether the node makes its domain eligible for the pod (the design's term).
+    """Whether the node makes its domain eligible for the pod (docs/design.md, section 2).
 
     Cordon, readiness, room and volumes do not enter: a domain that is down for an hour is still one.
     """
