@@ -10,11 +10,19 @@ from typing import Any, Final
 
 import click
 
-from webhook.commands import audit, can_drain, demo, plan, serve, why
+from webhook.commands import audit, can_drain, demo, doctor, plan, serve, why
 from webhook.errors import NoAnswer, SettingsError, WebhookError
 
 # The commands in the order of `--help`; a new one is a module of webhook/commands and a place here.
-COMMANDS: Final = (serve.command, plan.command, demo.command, why.command, audit.command, can_drain.command)
+COMMANDS: Final = (
+    serve.command,
+    plan.command,
+    demo.command,
+    why.command,
+    audit.command,
+    can_drain.command,
+    doctor.command,
+)
 
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from webhook.cluster import contexts
+from webhook.cluster.about import ServerAbout
 from webhook.cluster.api import ApiDoor
 from webhook.cluster.door import CLAIMS, NODES, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS, STORAGE_CLASSES, Door, Resource
 from webhook.cluster.reader import Reader
@@ -20,13 +21,17 @@ NEEDED: Final = (NODES, PODS, CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, STATE
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """An open cluster. `namespace` is the one to take where none is given; `notes` are for the user."""
+    """An open cluster. `namespace` is the one to take where none is given; `notes` are for the user.
+
+    `about` None: there is no API server.
+    """
 
     door: Door
     settings: Settings
     namespace: str
     deadline: Deadline
-    notes: tuple[str, ...] = field(default_factory=tuple)
+    notes: tuple[str, ...] = ()
+    about: ServerAbout | None = None
 
     @property
     def reader(self) -> Reader:
@@ -52,8 +57,9 @@ def connect(settings: Settings, *, context: str | None = None, namespace: str = 
         else contexts.namespace_of(kubeconfig_of(settings), context)
     )
     # These commands ask one thing after another.
-    door = ApiDoor(configuration_of(settings, context), pool_size=4)
-    return Connection(door, settings, namespace or own, deadline)
+    configuration = configuration_of(settings, context)
+    door = ApiDoor(configuration, pool_size=4)
+    return Connection(door, settings, namespace or own, deadline, about=ServerAbout(configuration))
 
 
 def _missing_kinds(reader: Reader) -> list[str]:

@@ -1,0 +1,54 @@
+"""`tidb-ha-webhook doctor`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from webhook.commands.asking import opened, which_cluster
+from webhook.settings import variable
+
+_COLOURS = {"ok": "green", "--": "bright_black", "warn": "yellow", "fail": "red"}
+
+
+@click.command("doctor", short_help="Find what keeps the webhook from doing its work.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    envvar=variable("output"),
+    show_envvar=True,
+    help="Text, or JSON.",
+)
+@which_cluster
+@click.pass_context
+def command(ctx: click.Context, /, output: str, **parameters: Any) -> None:
+    """Find what keeps the webhook from doing its work: API server, permissions, configuration and floor, bundle and
+    certificate, selectors that leave members out, others that change affinity, records, clocks, versions.
+
+    Each line is ok, warn, fail, or -- for what cannot be looked at here; below warn and fail is what to do. On a
+    dump only the groups are looked at. Nothing is written.
+
+    Exit code: 0 if nothing fails, 1 if something does, 2 for a wrong flag, 3 if the API server does not answer.
+    """
+    with opened(parameters) as connection:
+        # Here, not above: see webhook/commands/__init__.py.
+        import json
+        from dataclasses import asdict
+
+        from webhook.operating.doctor.examine import examine
+        from webhook.operating.doctor.lines import is_fit
+        from webhook.operating.page import one_line
+
+        lines = tuple(examine(connection))
+        if output == "json":
+            click.echo(json.dumps({"fit": is_fit(lines), "lines": [asdict(line) for line in lines]}, indent=2))
+        for line in lines if output == "text" else ():
+            level = click.style(f"{line.level.value:<4}", fg=_COLOURS[line.level.value])
+            click.echo(f"{level}  {line.about}: {one_line(line.found)}")
+            if line.to_do:
+                click.echo(f"      -> {line.to_do}")
+    ctx.exit(0 if is_fit(lines) else 1)
