@@ -16,7 +16,8 @@ $(VENV)/.installed: setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python >= 3.11 is needed, $(PYTHON) is older (PYTHON=...)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=24'
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@# setuptools warns of folders named as the package beside an editable one: here that folder is the package.
+	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
 demo: $(VENV)/.installed ## replay the incident on the embedded cluster, without and with the webhook
