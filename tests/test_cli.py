@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 import signal
 import socket
@@ -26,15 +25,6 @@ from webhook.errors import DumpError, SettingsError, UnknownOutcome
 from webhook.settings import Settings, variable
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
-
-
-@pytest.fixture(autouse=True)
-def _root_logger_as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,15 +27,6 @@ LINE = DecisionLine(
 UNTOUCHED = DecisionLine(
     uid="u-2", namespace="t1", pod="web-", group="", node="", outcome="untouched", cause="NotAMember"
 )
-
-
-@pytest.fixture(autouse=True)
-def _root_logger_as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 def logger_to(form: LogFormat) -> tuple[logging.Logger, io.StringIO]:

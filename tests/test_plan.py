@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -32,15 +30,6 @@ from webhook.planning.report import as_json, summary
 from webhook.settings import Settings, variable
 
 WIDE = {"COLUMNS": "200"}
-
-
-@pytest.fixture(autouse=True)
-def _root_logger_as_it_was() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 def run(*arguments: str | Path, stdin: str | bytes | None = None, **variables: str) -> Result:
