@@ -26,6 +26,8 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 import trustme
 from e2e.waiting import wait_until
 
+from webhook.app import RECEIVED_AT
+
 # Seconds until a test that hangs fails; nothing is expected to take that long.
 GUARD = 30.0
 # No stalled client is cut off before that, so whatever is answered meanwhile did not wait for one.
@@ -61,7 +63,7 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         "query": environ["QUERY_STRING"],
         "length": len(body),
         "scheme": environ["wsgi.url_scheme"],
-        "received_at": environ["tidb_ha_webhook.received_at"],
+        "received_at": environ[RECEIVED_AT],
         "pid": os.getpid(),
     }
     return _answer(start_response, "200 OK", json.dumps(facts).encode())

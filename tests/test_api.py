@@ -30,6 +30,7 @@ from fake_api_server import (
 )
 from kubernetes.client import Configuration
 
+from webhook.cluster import credentials
 from webhook.cluster.api import ApiDoor
 from webhook.cluster.door import (
     CLAIMS,
@@ -245,7 +246,7 @@ def test_a_kubeconfig_names_the_server(server: FakeApiServer, tmp_path: Path) ->
         "users": [{"name": "a", "user": {"token": SECRET}}],
     }
     (tmp_path / "config").write_text(json.dumps(parts))
-    door = ApiDoor.from_kubeconfig(str(tmp_path / "config"))
+    door = ApiDoor(credentials.from_kubeconfig(str(tmp_path / "config")))
     CALLS["get"](door)
     door.close()
     assert {name.lower(): value for name, value in server.asked[0].headers.items()}[
@@ -256,7 +257,7 @@ def test_a_kubeconfig_names_the_server(server: FakeApiServer, tmp_path: Path) ->
 def test_outside_a_pod_there_is_no_door(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(SettingsError, match="--in-cluster"):
-        ApiDoor.in_cluster()
+        credentials.in_cluster()
 
 
 # What answers become

@@ -15,15 +15,16 @@ from decimal import Decimal
 from typing import Any, Final, Protocol
 
 from webhook.core import keys, messages, options
-from webhook.core.affinity import PatchResult, limits_of, patch_for, without_ours
+from webhook.core.affinity import PatchResult, patch_for
 from webhook.core.carriers import OptionCarriers
 from webhook.core.groups import Recognised
 from webhook.core.manifests import pod_from
-from webhook.core.model import Cause, Decision, Group, Options, Outcome, Placing
+from webhook.core.model import Cause, Decision, Group, Options, Outcome
 from webhook.core.objects import Pod
 from webhook.core.policy import nothing_to_decide, untouched_cause, when_unplaceable
 from webhook.core.records import DecisionRecord
 from webhook.core.repeated import has_own_guard, own_placement
+from webhook.core.requested import as_requested
 from webhook.core.review import Review, allow, deny, parse_review
 from webhook.deadline import Deadline
 from webhook.errors import ApiError, OutOfTime
@@ -39,6 +40,14 @@ RETRY_AFTER: Final = 1
 UNREADABLE: Final = frozenset(
     {Cause.API_TROUBLE, Cause.API_FORBIDDEN, Cause.BUDGET_USED_UP, Cause.BUSY, Cause.NEWER_FORMAT}
 )
+
+
+class Reviewer(Protocol):
+    """What answers reviews: an `Admission`, or what stands before one."""
+
+    def review(self, body: bytes, deadline: Deadline) -> dict[str, Any]:
+        """The AdmissionReview that answers the one in `body`; raises `ReviewError` if there is none in it."""
+        ...
 
 
 class Groups(Protocol):
@@ -108,7 +117,7 @@ class Admission:
         arrived = deadline.clock()
         # 1. Read the review. Only the CREATE of a pod is our business.
         review = parse_review(body)
-        if review.operation != "CREATE" or review.sub_resource or review.resource != "pods":
+        if review.operation != "CREATE" or review.sub_resource:
             return allow(review.uid)
         case = Case(review, pod_from(review.pod_manifest, namespace=review.namespace), deadline, arrived)
         # 2. Find the pod's group.
@@ -164,10 +173,9 @@ class Admission:
         return replace(answer, effort=effort)
 
     def _request(self, case: Case, group: Group) -> Request:
-        """The pod as its requester made it: what is ours in it is decided anew."""
-        theirs = without_ours(case.review.pod_manifest, group)
-        pod = pod_from(theirs, namespace=case.pod.namespace)
-        placing = Placing(pod, self._with.requests_of(theirs), limits_of(theirs, group))
+        """What is ours in the pod is decided anew."""
+        manifest, namespace = case.review.pod_manifest, case.pod.namespace
+        placing = as_requested(manifest, group, self._with.requests_of, namespace=namespace)
         return Request(placing, case.deadline, case.arrived)
 
     def _placed_before(self, case: Case, group: Group, request: Request) -> Answer | None:

@@ -11,11 +11,12 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge, UnsupportedMediaType
 
+from webhook.admission import Reviewer
 from webhook.core.review import deny
 from webhook.deadline import Deadline
 from webhook.durations import parse_go_duration
@@ -41,14 +42,6 @@ _TEXTS: Final[Mapping[int, str]] = {
     405: "only POST is allowed here",
     413: f"the body is larger than {BODY_LIMIT} bytes",
 }
-
-
-class Reviewer(Protocol):
-    """What answers reviews: `webhook.admission.Admission`."""
-
-    def review(self, body: bytes, deadline: Deadline) -> dict[str, Any]:
-        """The AdmissionReview that answers the one in `body`; raises `ReviewError` if there is none in it."""
-        ...
 
 
 def create_app(

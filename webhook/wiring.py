@@ -21,8 +21,8 @@ from wsgiref.types import WSGIApplication
 
 from kubernetes.client import Configuration
 
-from webhook.admission import Admission, Collaborators, Placer
-from webhook.app import Reviewer, create_app
+from webhook.admission import Admission, Collaborators, Placer, Reviewer
+from webhook.app import create_app
 from webhook.cluster import credentials, dump
 from webhook.cluster.api import ApiDoor
 from webhook.cluster.credentials import SERVICE_ACCOUNT

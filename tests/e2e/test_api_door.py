@@ -8,6 +8,7 @@ import pytest
 from contract.door import DoorContract
 
 from e2e.control_plane import ControlPlane
+from webhook.cluster import credentials
 from webhook.cluster.api import ApiDoor
 
 pytestmark = pytest.mark.e2e
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture
 def door(control_plane: ControlPlane) -> Iterator[ApiDoor]:
-    api_door = ApiDoor.from_kubeconfig(str(control_plane.kubeconfig))
+    api_door = ApiDoor(credentials.from_kubeconfig(str(control_plane.kubeconfig)))
     yield api_door
     api_door.close()
 

@@ -16,7 +16,6 @@ from typing import Final
 import urllib3
 from kubernetes.client import Configuration
 
-from webhook.cluster import credentials
 from webhook.cluster.answers import (
     Answer,
     Call,
@@ -65,19 +64,6 @@ class ApiDoor:
             configuration, pool_size=pool_size, verify_strict=verify_strict, process=process
         )
         self._clock = clock
-
-    @classmethod
-    def from_kubeconfig(
-        cls, path: str, context: str | None = None, *, pool_size: int = POOL_SIZE, verify_strict: bool = True
-    ) -> ApiDoor:
-        """A door by a kubeconfig file and a context of it (None: the current one). Raises SettingsError."""
-        configuration = credentials.from_kubeconfig(path, context)
-        return cls(configuration, pool_size=pool_size, verify_strict=verify_strict)
-
-    @classmethod
-    def in_cluster(cls, *, pool_size: int = POOL_SIZE, verify_strict: bool = True) -> ApiDoor:
-        """A door by the service account of the pod that we run in. Raises SettingsError."""
-        return cls(credentials.in_cluster(), pool_size=pool_size, verify_strict=verify_strict)
 
     def list(
         self,

@@ -8,12 +8,10 @@ from decimal import Decimal
 from typing import Any
 
 from webhook.controller.rescue import Held, Sight, sight
-from webhook.core.affinity import limits_of, without_ours
-from webhook.core.manifests import pod_from
-from webhook.core.model import Decision, Placing, Snapshot
+from webhook.core.requested import as_requested
 from webhook.deadline import Deadline
 from webhook.locking.attempt import Tools
-from webhook.locking.line import Lines
+from webhook.locking.looking import look
 from webhook.locking.protocol import Request
 
 
@@ -27,19 +25,9 @@ class Looker:
 
     def look(self, held: Held, manifest: dict[str, Any], deadline: Deadline) -> Sight:
         """What is there for a held pod; `manifest` is the pod as it is stored. Raises nothing for API trouble."""
-        theirs = without_ours(manifest, held.group)
-        requests, limits = self._requests_of(theirs), limits_of(theirs, held.group)
-        as_it_is = Placing(held.pod, requests, limits)
-        found: list[Sight] = []
-
-        def decide(snapshot: Snapshot, placing: Placing) -> Decision:
-            decision = self._tools.decide(snapshot, placing)
-            # Where a chosen node has turned out not to be possible there is another round of this.
-            found[:] = [sight(snapshot, as_it_is, held, decision)]
-            return decision
-
-        request = Request(Placing(pod_from(theirs), requests, limits), deadline, deadline.clock())
-        # A line of its own: whoever waits for a place goes first.
-        lines = Lines(replace(self._tools, decide=decide), most_waiting=1)
-        answer = lines.look(held.group, request)
-        return replace(found[0], decision=answer.decision) if found else Sight(answer.decision)
+        placing = as_requested(manifest, held.group, self._requests_of)
+        looked = look(held.group, Request(placing, deadline, deadline.clock()), self._tools)
+        decision = looked.answer.decision
+        if looked.snapshot is None:
+            return Sight(decision)
+        return sight(looked.snapshot, replace(placing, pod=held.pod), held, decision)

@@ -43,5 +43,3 @@ TIDB_OPERATOR: Final = "tidb-operator"
 TIDB_SCHEDULER: Final = "tidb-scheduler"
 UPSTREAM_TOPOLOGY_KEY: Final = "pingcap.com/ha-topology-key"
 PVC_DEFER_DELETING: Final = "tidb.pingcap.com/pvc-defer-deleting"
-# tidb-scheduler's own lock: nothing is ever read into it and it is never touched.
-FOREIGN_LOCK: Final = "tidb.pingcap.com/pod-scheduling"

@@ -6,15 +6,18 @@ extender of the incident. Nothing here names a node: whichever draws a pod draws
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.quantities import requests_of
 from webhook.cluster.store import GroupStore
 from webhook.core.manifests import pod_from
-from webhook.core.model import Decision, Placing, Snapshot
+from webhook.core.model import Decision, Placing
 from webhook.core.placement import decide
 from webhook.deadline import Deadline
 from webhook.demo.incident import Decided, Incident
 from webhook.demo.world import group_of, objects_of, pods_by_name
+from webhook.locking.attempt import snapshot_of
 
 # Seconds; nothing waits in here.
 _BUDGET = 10.0
@@ -46,15 +49,5 @@ def _decide(cluster: MemoryCluster, incident: Incident, decided: Decided) -> Dec
     store, deadline = GroupStore(cluster), Deadline.after(_BUDGET)
     listing = store.list_claims(group, deadline)
     state = store.read_group(group, listing.claims, (placing,), deadline)
-    snapshot = Snapshot(
-        group=group,
-        claims=listing.claims,
-        pods=tuple(pod for pod in state.pods if pod.node_name),
-        desired=state.desired,
-        entries=(),
-        nodes=state.nodes,
-        rooms=state.rooms,
-        volumes=state.volumes,
-        now=listing.now,
-    )
-    return decide(snapshot, placing)
+    seen = replace(state, pods=tuple(pod for pod in state.pods if pod.node_name))
+    return decide(snapshot_of(group, listing, seen, live=()), placing)

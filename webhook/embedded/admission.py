@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Protocol
+from typing import Any
 
+from webhook.admission import Reviewer
 from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.store import GroupStore
 from webhook.core.manifests import pod_from
@@ -15,14 +16,6 @@ from webhook.embedded.answers import admitted
 from webhook.errors import ApiError
 
 logger = logging.getLogger(__name__)
-
-
-class Reviewer(Protocol):
-    """What answers reviews: `webhook.admission.Admission`."""
-
-    def review(self, body: bytes, deadline: Deadline) -> dict[str, Any]:
-        """The AdmissionReview that answers the one in `body`; raises `ReviewError` if there is none in it."""
-        ...
 
 
 class EmbeddedAdmission:

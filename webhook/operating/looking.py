@@ -7,12 +7,12 @@ from typing import Final
 
 from webhook.cluster.door import Manifest
 from webhook.cluster.quantities import requests_of
-from webhook.core.affinity import limits_of, without_ours
 from webhook.core.manifests import pod_from
 from webhook.core.model import Cause, Decision, Group, Options, Placing, Snapshot
 from webhook.core.policy import when_unplaceable
+from webhook.core.requested import as_requested
 from webhook.deadline import Deadline
-from webhook.locking.line import Lines
+from webhook.locking import looking as locking
 from webhook.locking.protocol import Request
 from webhook.operating.connecting import Connection
 from webhook.wiring import build_parts
@@ -49,18 +49,9 @@ class Look:
 def look(connection: Connection, group: Group, manifest: Manifest, *, namespace: str) -> Look:
     """Decide for a pod of the group as if it were created now. Raises nothing for API trouble: see `Look.known`."""
     parts = build_parts(connection.settings, connection.door)
-    theirs = without_ours(manifest, group)
-    requests, limits = requests_of(theirs), limits_of(theirs, group)
-    placing = Placing(pod_from(theirs, namespace=namespace), requests, limits)
-    as_it_is = Placing(pod_from(manifest, namespace=namespace), requests, limits)
-    seen: list[Snapshot] = []
-
-    def decide(snapshot: Snapshot, placing: Placing) -> Decision:
-        seen[:] = [snapshot]
-        return parts.tools.decide(snapshot, placing)
-
-    lines = Lines(replace(parts.tools, decide=decide), most_waiting=1)
+    placing = as_requested(manifest, group, requests_of, namespace=namespace)
+    as_it_is = replace(placing, pod=pod_from(manifest, namespace=namespace))
     deadline = Deadline.after(min(LONGEST, connection.deadline.left()), connection.deadline.clock)
-    answer = lines.look(group, Request(placing, deadline, deadline.clock() - WAITED))
-    decision = when_unplaceable(answer.decision, answer.options)
-    return Look(decision, placing, as_it_is, seen[0] if seen else None, answer.options)
+    looked = locking.look(group, Request(placing, deadline, deadline.clock() - WAITED), parts.tools)
+    decision = when_unplaceable(looked.answer.decision, looked.answer.options)
+    return Look(decision, placing, as_it_is, looked.snapshot, looked.answer.options)

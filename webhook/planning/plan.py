@@ -9,7 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from webhook.app import DEFAULT_TIMEOUT, Reviewer
+from webhook.admission import Reviewer
+from webhook.app import DEFAULT_TIMEOUT
 from webhook.cluster.door import PODS, STATEFUL_SETS, Manifest, Resource
 from webhook.cluster.kinds import resource_of
 from webhook.cluster.memory import MemoryCluster

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from webhook.app import BODY_LIMIT
+
 
 class Phase(Enum):
     """What a connection is doing."""
@@ -50,8 +52,8 @@ class Limits:
     head_bytes: int = 32 * 1024
     """Request line and headers; the API server sends a few hundred bytes."""
 
-    body_bytes: int = 4 * 1024 * 1024
-    """A body: the 3 MiB that an API server takes as one request, with the review around it."""
+    body_bytes: int = BODY_LIMIT
+    """A body, before it is read; the application counts once more what comes without a length."""
 
     held_bytes: int = 64 * 1024 * 1024
     """Bytes of all requests together, received or running, so that slow senders cannot eat the memory."""

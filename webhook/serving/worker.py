@@ -31,6 +31,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]
 from gunicorn.workers.gthread import ThreadWorker  # type: ignore[import-untyped]
 
+from webhook.app import RECEIVED_AT
 from webhook.errors import WebhookError
 from webhook.serving.connections import Connection
 from webhook.serving.frontend import Frontend
@@ -40,10 +41,6 @@ from webhook.serving.mailbox import Mailbox
 from webhook.serving.tls import Certificates
 
 _LOG = logging.getLogger(__name__)
-
-RECEIVED_AT: Final = "tidb_ha_webhook.received_at"
-"""Key of the WSGI environment: the monotonic time at which the first byte of the request was read. The API
-server's time-out has been running since then, also while the request waited for a thread."""
 
 # Probes must be answered while every review thread waits for a lock.
 _HEALTH_THREADS: Final = 2
