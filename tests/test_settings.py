@@ -33,6 +33,7 @@ def test_the_defaults_are_these():
         "other_schedulers": (),
         "controller": False,
         "controller_namespace": "",
+        "controller_lease": "tidb-ha-webhook-controller",
     }
 
 
@@ -110,6 +111,11 @@ def test_the_variable_of_a_setting_has_the_prefix():
             {"controller_namespace": "Kube/System"},
             ("--controller-namespace 'Kube/System'", "lower-case"),
             id="no namespace",
+        ),
+        pytest.param(
+            {"controller_lease": "Mine/Yours"},
+            ("--controller-lease 'Mine/Yours'", "lower-case"),
+            id="no name of a Lease",
         ),
     ],
 )

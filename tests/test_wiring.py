@@ -19,9 +19,10 @@ from webhook.cluster.api import ApiDoor
 from webhook.cluster.memory import MemoryCluster
 from webhook.embedded.answers import admitted
 from webhook.errors import DumpError, SettingsError
+from webhook.leading import build_controller, lease_namespace_of
 from webhook.metrics import Metrics
 from webhook.settings import Settings
-from webhook.wiring import Worker, build_controller, build_parts, build_reviewer, door_of, lease_namespace_of
+from webhook.wiring import Worker, build_parts, build_reviewer, configuration_of, door_of
 
 KUBECONFIG = """
 apiVersion: v1
@@ -219,10 +220,11 @@ def test_before_an_api_server_a_lease_says_who_leads(tmp_path: Path):
         path.write_text(KUBECONFIG.replace("http://127.0.0.1:9", server.url))
         settings = Settings(kubeconfig=path, controller=True, controller_namespace="system")
         door = door_of(settings)
-        build_controller(settings, door, Metrics(), build_parts(settings, door), lease_namespace_of(settings)).step()
+        parts = build_parts(settings, door)
+        build_controller(settings, door, Metrics(), parts.store, parts.tools, lambda: configuration_of(settings)).step()
 
-        assert [asked.path.partition("/leases")[0] for asked in server.asked] == [
-            "/apis/coordination.k8s.io/v1/namespaces/system"
+        assert [asked.path for asked in server.asked] == [
+            "/apis/coordination.k8s.io/v1/namespaces/system/leases/tidb-ha-webhook-controller"
         ]
 
 

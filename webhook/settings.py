@@ -25,7 +25,10 @@ SHORTEST_REQUEST_TIMEOUT: Final = 30.0
 BIND_WITH_TLS: Final = ":8443"
 HEALTH_BIND_WITH_TLS: Final = ":8081"
 
+CONTROLLER_LEASE: Final = "tidb-ha-webhook-controller"
+
 _NAMESPACE: Final = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?", re.ASCII)
+_LEASE: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 
 # field: lowest, highest, what is right in words
 _RANGES: Final = {
@@ -108,6 +111,9 @@ class Settings:
     controller_namespace: str = ""
     """Namespace of the Lease by which one replica leads the controller; "": that of the pod we run in."""
 
+    controller_lease: str = CONTROLLER_LEASE
+    """Name of that Lease; releases that share a namespace need one each."""
+
     def __post_init__(self) -> None:
         for name, (lowest, highest, right) in _RANGES.items():
             value = getattr(self, name)
@@ -119,6 +125,11 @@ class Settings:
             raise SettingsError(
                 f"--controller-namespace {self.controller_namespace[:64]!r}: must be the name of a namespace, "
                 "at most 63 lower-case letters, digits and hyphens"
+            )
+        if not _LEASE.fullmatch(self.controller_lease):
+            raise SettingsError(
+                f"--controller-lease {self.controller_lease[:64]!r}: must be the name of a Lease, "
+                "lower-case letters, digits, hyphens and dots"
             )
         self._check_addresses()
         if "tidb-scheduler" in self.other_schedulers:

@@ -10,7 +10,6 @@ import logging
 import os
 import random
 import secrets
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,16 +24,11 @@ from webhook.admission import Admission, Collaborators, Placer, Reviewer
 from webhook.app import create_app
 from webhook.cluster import credentials, dump
 from webhook.cluster.api import ApiDoor
-from webhook.cluster.credentials import SERVICE_ACCOUNT
 from webhook.cluster.door import STORAGE_CLASSES, Door, Manifest
 from webhook.cluster.inventory import Inventory
 from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.quantities import requests_of
 from webhook.cluster.store import GroupStore
-from webhook.controller import loop
-from webhook.controller.leases import Election
-from webhook.controller.looking import Looker
-from webhook.controller.loop import Rescue
 from webhook.controller.running import Controller
 from webhook.core.model import Group
 from webhook.core.policy import decide_by_options
@@ -42,6 +36,7 @@ from webhook.embedded.admission import EmbeddedAdmission
 from webhook.errors import SettingsError
 from webhook.events import EventRecorder
 from webhook.health import Once, create_health_app
+from webhook.leading import build_controller, lease_namespace_of
 from webhook.locking.attempt import Tools
 from webhook.locking.line import Lines
 from webhook.locking.memory import AnswerMemory
@@ -141,39 +136,6 @@ def build_reviewer(settings: Settings, door: Door, metrics: Metrics, parts: Part
     return EmbeddedAdmission(admission, door) if isinstance(door, MemoryCluster) else admission
 
 
-def build_controller(
-    settings: Settings, door: Door, metrics: Metrics, parts: Parts, lease_namespace: str
-) -> Controller:
-    """The controller, not started. Nobody else can lead on the embedded cluster. Raises `SettingsError`."""
-    rescue = Rescue(
-        loop.Collaborators(
-            door=door,
-            groups=parts.store,
-            look=Looker(parts.tools, requests_of).look,
-            figures=metrics,
-            notify=EventRecorder(door).record,
-            clock=time.monotonic,
-            other_schedulers=settings.other_schedulers,
-        )
-    )
-    if settings.source is ClusterSource.DUMP:
-        return Controller(rescue, lambda: True, metrics.leads)
-    identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
-    return Controller(rescue, Election(configuration_of(settings), lease_namespace, identity).leads, metrics.leads)
-
-
-def lease_namespace_of(settings: Settings, directory: Path = SERVICE_ACCOUNT) -> str:
-    """The namespace of the controller's Lease, "" where none is needed. Raises `SettingsError` if it is not known."""
-    if not settings.controller or settings.source is ClusterSource.DUMP:
-        return ""
-    try:
-        return settings.controller_namespace or (directory / "namespace").read_text().strip()
-    except OSError as error:
-        raise SettingsError(
-            "--controller: this is no pod, so the namespace of its Lease is not known; give --controller-namespace NAME"
-        ) from error
-
-
 class CountedPlacer:
     """A placer whose waiting callers are a metric."""
 
@@ -195,7 +157,8 @@ class Worker:
         self._settings = settings
         self._door = door
         self._directory = directory
-        self._lease_namespace = lease_namespace_of(settings)
+        # Before anything is served: what is not known now will not be known later.
+        lease_namespace_of(settings)
         self.controller: Controller | None = None
         self.inventory: Inventory | None = None
 
@@ -209,8 +172,10 @@ class Worker:
         parts = build_parts(self._settings, self._door, self.inventory)
         reviewer = build_reviewer(self._settings, self._door, self._metrics, parts)
         if self._settings.controller:
-            namespace = self._lease_namespace
-            self.controller = build_controller(self._settings, self._door, self._metrics, parts, namespace)
+            configuration = partial(configuration_of, self._settings)
+            self.controller = build_controller(
+                self._settings, self._door, self._metrics, parts.store, parts.tools, configuration
+            )
             self.controller.start()
         return create_app(self._settings, reviewer, responded=self._metrics.responded)
 

@@ -9,8 +9,9 @@ import pytest
 from fake_api_server import RESET, FakeApiServer, Reply, fake_api_server, json_reply, status_reply
 from kubernetes.client import Configuration
 
-from webhook.controller.leases import LEASE, Election
+from webhook.controller.leases import Election
 
+LEASE = "rel-controller"
 PATH = "/apis/coordination.k8s.io/v1/namespaces/system/leases"
 
 
@@ -24,7 +25,7 @@ def server() -> Iterator[FakeApiServer]:
 def election(server: FakeApiServer) -> Iterator[Election]:
     configuration = Configuration()
     configuration.host = server.url
-    election = Election(configuration, "system", "me")
+    election = Election(configuration, "system", LEASE, "me")
     yield election
     election.close()
 
@@ -43,6 +44,15 @@ def test_a_lease_that_is_not_there_is_taken(
     assert [(asked.method, asked.path) for asked in server.asked] == [("GET", f"{PATH}/{LEASE}"), ("POST", PATH)]
     assert server.asked[1].json()["spec"]["holderIdentity"] == "me"
     assert caplog.messages == []
+
+
+def test_an_empty_lease_of_the_charts_is_taken(server: FakeApiServer, election: Election) -> None:
+    server.answer_with(json_reply(a_lease("me") | {"spec": {}}), json_reply(a_lease("me")))
+    assert election.leads()
+    assert [(asked.method, asked.path) for asked in server.asked] == [
+        ("GET", f"{PATH}/{LEASE}"),
+        ("PUT", f"{PATH}/{LEASE}"),
+    ]
 
 
 def test_a_lease_of_somebody_else_is_waited_for(server: FakeApiServer, election: Election) -> None:

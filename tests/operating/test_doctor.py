@@ -352,6 +352,14 @@ def test_versions_of_the_replicas_are_compared(images: list[str], wanted: str):
     assert wanted in said(lines_of(ward), "versions")
 
 
+def test_the_charts_controller_has_a_lease_by_the_releases_name():
+    ward = installed(placed())
+    lease = ward.get(LEASES, "tidb-ha-webhook-controller", namespace=SYSTEM, timeout=1)
+    ward.delete(LEASES, "tidb-ha-webhook-controller", namespace=SYSTEM, timeout=1)
+    ward.add(LEASES, "hook-controller", SYSTEM, spec={**lease["spec"], "holderIdentity": "hook-controller-0"})
+    assert "hook-controller-0 leads" in said(lines_of(ward), "controller")
+
+
 def test_without_a_leader_nobody_is_rescued():
     ward = installed(placed())
     ward.delete(LEASES, "tidb-ha-webhook-controller", namespace=SYSTEM, timeout=1)

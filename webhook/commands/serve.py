@@ -99,6 +99,7 @@ _controller = together(
         help="Namespace of the Lease by which one replica leads the controller.",
         show_default="that of the pod this runs in",
     ),
+    setting("--controller-lease", metavar="NAME", help="Name of that Lease."),
 )
 
 

@@ -19,7 +19,6 @@ from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 
 logger = logging.getLogger(__name__)
 
-LEASE: Final = "tidb-ha-webhook-controller"
 LEASE_SECONDS: Final = 15
 """How long a leader that has vanished is waited for: the figure of Kubernetes' own components."""
 
@@ -37,11 +36,11 @@ logging.getLogger("leaderelection").setLevel(logging.WARNING)
 class Election:
     """Whether this process leads; to be asked more often than every `LEASE_SECONDS`."""
 
-    def __init__(self, configuration: Configuration, namespace: str, identity: str) -> None:
-        """`identity` is this process's own; the Lease is in `namespace`."""
+    def __init__(self, configuration: Configuration, namespace: str, name: str, identity: str) -> None:
+        """`identity` is this process's own; the Lease is `name` in `namespace`, and made if it is not there."""
         configuration.retries = False
         # The lock makes a client of its own by the process-wide configuration, which nobody sets here.
-        lock: Any = LeaseLock(LEASE, namespace, identity)  # type: ignore[no-untyped-call]
+        lock: Any = LeaseLock(name, namespace, identity)  # type: ignore[no-untyped-call]
         self._client = ApiClient(configuration)
         self._leases = lock.api_instance = _Leases(self._client)
         config: Any = electionconfig.Config(  # type: ignore[no-untyped-call]
@@ -49,7 +48,7 @@ class Election:
         )
         # One attempt at a time, not its endless loop, which no signal ends and the first broken connection does.
         self._election: Any = leaderelection.LeaderElection(config)  # type: ignore[no-untyped-call]
-        self._where = f"Lease {namespace}/{LEASE}"
+        self._where = f"Lease {namespace}/{name}"
         self._problem = ""
 
     def leads(self) -> bool:

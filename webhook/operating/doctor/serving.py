@@ -15,13 +15,12 @@ from urllib.parse import urlsplit
 
 from cryptography import x509
 
-from webhook.controller.leases import LEASE
 from webhook.core.manifests import pod_from
 from webhook.core.shapes import inside, items, text
-from webhook.errors import NotFound
 from webhook.operating.doctor.lines import Line, fail, ok, skip, warn
 from webhook.operating.doctor.patient import LEASES, Entry, Patient
 from webhook.operating.page import listed
+from webhook.settings import CONTROLLER_LEASE
 
 DISTRIBUTION: Final = "tidb-ha-webhook"
 # Days before its end when a certificate should have been renewed: those of the product are at a third of 90 days.
@@ -72,9 +71,13 @@ def leader(patient: Patient) -> Iterator[Line]:
     if service is None:
         yield skip(about, "its namespace is not known")
         return
-    try:
-        lease = patient.reader.get(LEASES, LEASE, namespace=service[0])
-    except NotFound:
+    # The chart's, by the name of its Service; else that of a replica which leads beside the webhook.
+    leases = (
+        patient.reader.find(LEASES, name, namespace=service[0])
+        for name in (f"{service[1]}-controller", CONTROLLER_LEASE)
+    )
+    lease = next(filter(None, leases), None)
+    if lease is None:
         yield warn(
             about,
             "nobody leads: guarded pods are not placed when a node comes",
