@@ -105,8 +105,8 @@ def test_a_denial_is_403_and_says_why() -> None:
     ("error", "cause"),
     [
         (FORBIDDEN, "ApiForbidden"),
-        (NO_ANSWER, "BudgetUsedUp"),
-        (TooManyRequests("list", "persistentvolumeclaims", retry_after=3.0), "BudgetUsedUp"),
+        (NO_ANSWER, "ApiTrouble"),
+        (TooManyRequests("list", "persistentvolumeclaims", retry_after=3.0), "ApiTrouble"),
         (OutOfTime("nothing left"), "BudgetUsedUp"),
     ],
     ids=["forbidden", "no answer", "busy", "out of time"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from functools import partial
 
 import pytest
@@ -161,7 +162,7 @@ def test_a_round_waits_as_long_as_it_is_asked_to(call: str, stand: Stand) -> Non
 
 def test_a_round_that_is_asked_to_wait_too_long_waits_no_longer_than_its_budget(stand: Stand) -> None:
     stand.door.fails(f"list {PVC}", TooManyRequests("list", PVC, retry_after=60.0))
-    assert ask(stand).brief == (Outcome.GUARDED, Cause.BUDGET_USED_UP)
+    assert ask(stand).brief == (Outcome.GUARDED, Cause.API_TROUBLE)
     assert stand.clock.monotonic() <= BUDGET - LEAST_LEFT + 2 * stand.door.costs
 
 
@@ -186,8 +187,21 @@ def test_a_write_that_was_applied_although_its_answer_is_lost_holds_no_second_no
     assert [token for _, token in stand.seconds()] == [answer.token]
 
 
-def test_trouble_that_does_not_end_is_the_guard_when_the_budget_is_used_up(stand: Stand) -> None:
-    stand.door.fails(f"list {PVC}", UnknownOutcome("list", PVC))
+def test_trouble_that_does_not_end_is_the_guard_that_names_it_and_one_line_in_the_log(
+    stand: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "webhook.locking")
+    stand.door.fails(f"list {PVC}", UnknownOutcome("list", PVC, detail="connection refused"))
+    asked = ask(stand)
+    assert asked.brief == (Outcome.GUARDED, Cause.API_TROUBLE)
+    assert "connection refused" in asked.only.decision.detail
+    assert asked.only.effort.unknown > 2
+    assert len([record for record in caplog.records if record.name.startswith("webhook.locking")]) == 1
+
+
+def test_trouble_that_ended_is_not_what_a_later_guard_is_for(stand: Stand) -> None:
+    stand.door.fails(f"list {PVC}", UnknownOutcome("list", PVC), times=1)
+    stand.door.fails(SWAP, Conflict("patch", PVC))
     assert ask(stand).brief == (Outcome.GUARDED, Cause.BUDGET_USED_UP)
 
 
@@ -234,7 +248,7 @@ def test_one_of_two_deadlines_in_a_round_ends_nothing_for_the_other(stand: Stand
     stand.door.happens("list pods", passes)
     asked = ask(stand, "db-tikv-0", "db-tikv-1", budgets=(3.5, BUDGET))
     assert list(asked.answers) == ["db-tikv-0", "db-tikv-1"]
-    assert asked.answers["db-tikv-0"].decision.cause is Cause.BUDGET_USED_UP
+    assert asked.answers["db-tikv-0"].decision.cause is Cause.API_TROUBLE
     assert asked.answers["db-tikv-1"].decision.outcome is Outcome.PINNED
     assert [entry["member"] for entry in stand.ledger()] == ["db-tikv-1"]
 

@@ -185,7 +185,7 @@ def test_a_look_tells_the_members_live_tokens(stand: Stand) -> None:
     [
         (Forbidden("list", "pods", status=403), Cause.API_FORBIDDEN),
         (NotFound("list", "pods", status=404), Cause.API_TROUBLE),
-        (UnknownOutcome("list", "pods"), Cause.BUDGET_USED_UP),
+        (UnknownOutcome("list", "pods"), Cause.API_TROUBLE),
         (OutOfTime("late"), Cause.BUDGET_USED_UP),
     ],
 )

@@ -17,7 +17,17 @@ from webhook.core.model import Cause, ClaimListing, Entry, Group, GroupState, Ou
 from webhook.core.objects import Claim
 from webhook.core.policy import ASKED_FOR
 from webhook.core.rounds import Planned, own_claim, plan_round
-from webhook.errors import Conflict, Forbidden, Gone, Invalid, NotFound, OutOfTime, TooManyRequests, UnknownOutcome
+from webhook.errors import (
+    ApiError,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    NotFound,
+    OutOfTime,
+    TooManyRequests,
+    UnknownOutcome,
+)
 from webhook.locking.attempt import Attempt, Tools, snapshot_of
 from webhook.locking.confirming import plan_confirmed
 from webhook.locking.protocol import Answer, Request
@@ -57,21 +67,30 @@ class Round:
             self._waiting.attempts += 1
             try:
                 self._attempt()
+                self._waiting.trouble = ""
             except Conflict:
+                self._waiting.trouble = ""
                 self._waiting.conflicts += 1
                 self._waiting.back_off()
             except TooManyRequests as error:
+                self._waiting.trouble = str(error)
                 self._waiting.pause(error.retry_after)
             except (UnknownOutcome, Gone) as error:
-                logger.info("outcome unknown, deciding %s anew: %s", self._group, error)
-                self._waiting.unknown += 1
-                self._waiting.back_off()
+                self._decide_anew(error)
             except Forbidden as error:
                 self._waiting.guard_all(Cause.API_FORBIDDEN, f"not allowed to {error.verb} {error.resource}")
             except (Invalid, NotFound) as error:
                 self._waiting.guard_all(Cause.API_TROUBLE, str(error))
             except OutOfTime:
-                self._waiting.guard_all(Cause.BUDGET_USED_UP)
+                self._waiting.guard_late(self._waiting.requests())
+
+    def _decide_anew(self, error: ApiError) -> None:
+        """Nobody knows what became of a call."""
+        if str(error) != self._waiting.trouble:
+            logger.info("outcome unknown, deciding %s anew: %s", self._group, error)
+        self._waiting.trouble = str(error)
+        self._waiting.unknown += 1
+        self._waiting.back_off()
 
     def _attempt(self) -> None:
         attempt = self._read_and_decide()

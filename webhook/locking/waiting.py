@@ -20,7 +20,10 @@ LONGEST_WAIT: Final = 0.25
 
 
 class WaitingRequests:
-    """Gives each request its answer exactly once."""
+    """Gives each request its answer exactly once.
+
+    `trouble` is what the latest attempt failed with, "" if it got through or lost its swap.
+    """
 
     def __init__(
         self, group: Group, requests: Iterable[Request], tools: Tools, deliver: Callable[[Request, Answer], None]
@@ -32,6 +35,7 @@ class WaitingRequests:
         self._tools = tools
         self._deliver = deliver
         self.attempts = self.conflicts = self.unknown = 0
+        self.trouble = ""
 
     def requests(self) -> tuple[Request, ...]:
         """Those without an answer."""
@@ -39,10 +43,12 @@ class WaitingRequests:
 
     def anybody(self) -> bool:
         """Whether somebody is left; those whose budget is nearly used up leave now, with the guard."""
-        self.guard(
-            (request for request in self.requests() if request.deadline.left() < LEAST_LEFT), Cause.BUDGET_USED_UP
-        )
+        self.guard_late(request for request in self.requests() if request.deadline.left() < LEAST_LEFT)
         return bool(self._open)
+
+    def guard_late(self, requests: Iterable[Request]) -> None:
+        """Answer those whose time is over with the guard, by what has used it up."""
+        self.guard(requests, Cause.API_TROUBLE if self.trouble else Cause.BUDGET_USED_UP, self.trouble)
 
     def guard(self, requests: Iterable[Request], cause: Cause, detail: str = "") -> None:
         """Answer with the guard."""
