@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from webhook.commands import audit, can_drain, demo, doctor, plan, serve, why
+from webhook.commands import audit, can_drain, demo, doctor, plan, serve, simulate, why
 from webhook.errors import NoAnswer, SettingsError, WebhookError
 
 # The commands in the order of `--help`; a new one is a module of webhook/commands and a place here.
@@ -21,6 +21,7 @@ COMMANDS: Final = (
     why.command,
     audit.command,
     can_drain.command,
+    simulate.command,
     doctor.command,
 )
 
