@@ -34,6 +34,7 @@ from webhook.core.review import allow, deny
 from webhook.demo.certificate import write_certificate
 from webhook.demo.clients import Client, Reply
 from webhook.demo.incident import read_incident
+from webhook.demo.keep import keep
 from webhook.demo.replay import Asker, replay
 from webhook.demo.safety import hazards
 from webhook.demo.server import DemoError, Endpoint, loopback, running
@@ -255,6 +256,37 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path):
 
     with pytest.raises(SettingsError, match=r"--keep .*: cannot be written to \(.*exists\); give another folder"):
         run(folder=tmp_path, serve=StandIn(None).serve)
+
+
+def test_a_users_own_file_is_never_overwritten_nor_anything_written_beside_it(tmp_path: Path):
+    dump = tmp_path / "dump.yaml"
+    dump.write_text("the user's own")
+
+    result = shown("--keep", str(tmp_path))
+
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: --keep {tmp_path}: {dump} would be overwritten; give another folder\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["dump.yaml"]
+    assert dump.read_text() == "the user's own"
+
+
+def test_several_files_in_the_way_are_counted(tmp_path: Path):
+    for name in ("dump.yaml", "sets.yaml"):
+        (tmp_path / name).write_text("mine")
+
+    with pytest.raises(SettingsError, match=r"dump\.yaml and 1 more would be overwritten"):
+        keep(INCIDENT, tmp_path)
+
+
+def test_a_second_run_finds_its_own_files_in_order_and_one_with_another_node_does_not(tmp_path: Path):
+    keep(INCIDENT, tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+
+    keep(INCIDENT, tmp_path)
+
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
+    with pytest.raises(SettingsError, match="would be overwritten"):
+        keep(INCIDENT.with_emptiest("172.16.30.59"), tmp_path)
 
 
 def test_what_is_kept_can_be_planned_and_is_what_the_webhook_was_asked(tmp_path: Path):

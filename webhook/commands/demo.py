@@ -28,7 +28,8 @@ _NAME = "tidb-ha-webhook"
     metavar="FOLDER",
     envvar=variable("keep"),
     show_envvar=True,
-    help="Leave the replay's dump, StatefulSets and reviews there, to go on with serve and plan.",
+    help="Leave the replay's dump, StatefulSets and reviews there, to go on with serve and plan. A file that is "
+    "there and holds anything else is never overwritten.",
 )
 @click.pass_context
 def command(context: click.Context, emptiest: str | None, keep: Path | None) -> None:
