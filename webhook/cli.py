@@ -6,11 +6,12 @@ no), 2 a flag, variable or argument is wrong, 3 the question could not be answer
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Final
 
 import click
 
-from webhook.commands import audit, can_drain, demo, doctor, plan, serve, simulate, why
+from webhook.commands import audit, can_drain, completion, demo, doctor, plan, serve, simulate, why
 from webhook.errors import NoAnswer, SettingsError, WebhookError
 
 # The commands in the order of `--help`; a new one is a module of webhook/commands and a place here.
@@ -23,6 +24,7 @@ COMMANDS: Final = (
     can_drain.command,
     simulate.command,
     doctor.command,
+    completion.command,
 )
 
 INTERRUPTED: Final = 130  # 128 + SIGINT, as shells report it
@@ -79,3 +81,8 @@ def main() -> None:
 
     Every flag may also be given as an environment variable: --log-format as TIDB_HA_LOG_FORMAT.
     """
+
+
+def complete_for_kubectl() -> None:
+    """Complete `kubectl tidb-ha …`: the entry point that kubectl finds as `kubectl_complete-tidb_ha`."""
+    click.echo(completion.for_kubectl(main, sys.argv[1:]))

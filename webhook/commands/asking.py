@@ -6,13 +6,14 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from webhook import logs
 from webhook.commands.parameters import SECONDS, cluster_source, setting, together
-from webhook.settings import LogFormat, settings_from, variable
+from webhook.settings import LogFormat, Settings, settings_from, variable
 
 if TYPE_CHECKING:
     from webhook.operating.connecting import Connection
@@ -69,11 +70,14 @@ asking = together(namespace, which_cluster)
 
 
 @contextmanager
-def opened(parameters: Mapping[str, Any]) -> Iterator[Connection]:
-    """The cluster that the flags name; what cannot be read in the block becomes a sentence and exit code 3."""
+def opened(parameters: Mapping[str, Any], *, quiet: bool = False) -> Iterator[Connection]:
+    """The cluster that the flags name; what cannot be read in the block becomes a sentence and exit code 3.
+
+    `quiet`: nothing is said of what the cluster lacks.
+    """
     logs.configure(LogFormat.TEXT, level=logging.ERROR)
-    own = {"context", "namespace", "timeout"}
-    settings = settings_from({name: value for name, value in parameters.items() if name not in own}, os.environ)
+    known = {field.name for field in fields(Settings)}
+    settings = settings_from({name: value for name, value in parameters.items() if name in known}, os.environ)
 
     # Here, not above: see webhook/commands/__init__.py.
     from webhook.operating.connecting import connect
@@ -82,10 +86,10 @@ def opened(parameters: Mapping[str, Any]) -> Iterator[Connection]:
     with in_words(settings):
         connection = connect(
             settings,
-            context=parameters["context"],
+            context=parameters.get("context"),
             namespace=parameters.get("namespace") or "",
             timeout=parameters["timeout"],
         )
-        for note in connection.notes:
+        for note in () if quiet else connection.notes:
             click.echo(f"Note: {note}", err=True)
         yield connection

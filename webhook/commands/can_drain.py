@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
+from webhook.commands import completion
 from webhook.commands.asking import opened, which_cluster
 from webhook.settings import variable
 
 
 @click.command("can-drain", short_help="Say whether nodes, or a zone, can be lost now.")
-@click.argument("nodes", metavar="[NODE]...", nargs=-1)
+@click.argument("nodes", metavar="[NODE]...", nargs=-1, shell_complete=completion.nodes)
 @click.option(
     "--zone",
     "zones",

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from webhook.commands import completion
 from webhook.commands.asking import asking, opened
 
 
 @click.command("why", short_help="Explain one pod: what was decided, why, and what would be now.")
-@click.argument("pod", metavar="POD")
+@click.argument("pod", metavar="POD", shell_complete=completion.pods)
 @asking
 def command(pod: str, **parameters: Any) -> None:
     """Explain one pod: what was decided, on which counts and cap, which nodes were passed over and why, and
