@@ -25,7 +25,10 @@ from webhook.cluster.door import (
     PODS,
     VOLUME_ATTACHMENTS,
     Manifest,
+    Resource,
 )
+from webhook.cluster.history import KEPT
+from webhook.cluster.inventory import PromptInventory
 from webhook.cluster.kinds import CUSTOM
 from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.promises import LONGEST, Promises
@@ -82,6 +85,18 @@ class Scene:
         return store.read_group(group, claims, [Placing(pod_from(pod, namespace=SPACE), requests_of(pod))], PLENTY)
 
 
+class ListedCluster(MemoryCluster):
+    """A cluster that remembers of what all was listed."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.listed: list[Resource] = []
+
+    def scan(self, resource: Resource, *given: Any, **more: Any) -> str:
+        self.listed.append(resource)
+        return super().scan(resource, *given, **more)
+
+
 def group_of(pod: Manifest) -> Group:
     group = recognise(pod_from(pod, namespace=SPACE)).group
     assert group is not None
@@ -107,6 +122,35 @@ def test_an_inventory_that_can_be_relied_on_proposes_and_nothing_is_listed() -> 
     # The one list of pods is that of the members, which is never the inventory's.
     assert scene.door.calls.count("list pods") == 1
     assert "list nodes" not in scene.door.calls
+
+
+def test_a_cluster_in_this_process_is_known_as_it_is_and_nothing_is_listed_or_confirmed() -> None:
+    cluster = ListedCluster(a_v1_world(), serve=CUSTOM)
+    reader = SurroundingsReader(PromptInventory(cluster))
+    for number in range(3):
+        cluster.create(NODES, a_node(f"more-{number}"), timeout=1)
+        cluster.create(PODS, a_running_pod(f"web-{number}", f"more-{number}"), namespace="web", timeout=1)
+        found = reader.read(Reader(cluster, PLENTY))
+        assert not found.proposed
+        assert [node.name for node in found.nodes] == [
+            *(f"more-{each}" for each in range(number + 1)),
+            "n1",
+            "n2",
+            "n3",
+        ]
+        assert found.placed.rooms.keys() == {f"more-{each}" for each in range(number + 1)}
+    assert (cluster.listed.count(NODES), cluster.listed.count(PODS)) == (1, 1)
+
+
+def test_a_cluster_in_this_process_is_listed_again_when_more_has_happened_than_it_remembers() -> None:
+    cluster = MemoryCluster(a_v1_world(), serve=CUSTOM)
+    inventory = PromptInventory(cluster)
+    assert inventory.view() is not None
+    for number in range(KEPT + 1):
+        cluster.merge_patch(NODES, "n1", {"metadata": {"labels": {"number": str(number)}}}, timeout=1)
+    view = inventory.view()
+    assert view is not None
+    assert view.nodes[0].labels["number"] == str(KEPT)
 
 
 def test_members_and_claims_are_read_consistently_whatever_the_inventory_knows() -> None:

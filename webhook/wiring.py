@@ -25,7 +25,7 @@ from webhook.app import create_app
 from webhook.cluster import credentials, dump
 from webhook.cluster.api import ApiDoor
 from webhook.cluster.door import STORAGE_CLASSES, Door, Manifest
-from webhook.cluster.inventory import Inventory
+from webhook.cluster.inventory import Inventory, PromptInventory
 from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.quantities import requests_of
 from webhook.cluster.store import GroupStore
@@ -105,7 +105,8 @@ def build_parts(settings: Settings, door: Door, inventory: Inventory | None = No
     tools = Tools(
         cluster=store,
         memory=AnswerMemory(keep=10 * settings.expiry),
-        decide=partial(decide_by_options, other_schedulers=settings.other_schedulers),
+        # Who has an inventory follows a large cluster, perhaps, and answers an API server that waits.
+        decide=partial(decide_by_options, other_schedulers=settings.other_schedulers, thorough=inventory is None),
         expiry=settings.expiry,
         pause=time.sleep,
         chance=random.random,
@@ -166,10 +167,10 @@ class Worker:
         """The application of the webhook address."""
         self._metrics = Metrics(self._directory)
         if isinstance(self._door, ApiDoor):
-            # The embedded cluster is in memory already.
             self.inventory = Inventory(self._door)
             self.inventory.start()
-        parts = build_parts(self._settings, self._door, self.inventory)
+        # The embedded cluster is in memory already: nobody has to follow it.
+        parts = build_parts(self._settings, self._door, self.inventory or PromptInventory(self._door))
         reviewer = build_reviewer(self._settings, self._door, self._metrics, parts)
         if self._settings.controller:
             configuration = partial(configuration_of, self._settings)

@@ -121,7 +121,9 @@ def test_a_node_that_the_scheduler_would_refuse_is_told_in_its_words(node, pod, 
         pytest.param({"pods": 2}, {"pods": 2}, {}, "Too many pods", id="pod slots"),
         pytest.param({"pods": 2}, {"pods": 1}, {}, None, id="the last pod slot"),
         pytest.param({"pods": 0}, {}, {}, "Too many pods", id="a slot is needed even where nothing is asked"),
-        pytest.param({"pods": 0, "cpu": 0}, {}, {"cpu": 1}, "Too many pods", id="the slots come first"),
+        pytest.param(
+            {"pods": 0, "cpu": 0}, {}, {"cpu": 1}, "Too many pods; Insufficient cpu", id="all that lacks is told"
+        ),
         pytest.param({"cpu": 1}, {"cpu": 3}, {"cpu": 0}, None, id="nothing asked of an overcommitted node"),
         pytest.param({"vendor/gpu": 1}, {}, {"vendor/gpu": 1}, None, id="an extended resource"),
         pytest.param({"vendor/gpu": 1}, {}, {"vendor/gpu": 2}, "Insufficient vendor/gpu", id="too few"),
@@ -137,7 +139,7 @@ def test_a_node_needs_room_for_what_the_pod_requests(allocatable, requested, ask
 
 
 def test_a_node_that_reports_nothing_has_no_room():
-    assert reason(make_node(allocatable={})) == "Too many pods"
+    assert reason(make_node(allocatable={})) == "Too many pods; Insufficient cpu; Insufficient memory"
 
 
 @pytest.mark.parametrize(("node", "possible"), [("n1", False), ("n2", True)])

@@ -45,9 +45,7 @@ def occupancy(*pods, placing=None, promised=None, **snapshot):
 
 def brief(found):
     """Names and CPUs by node, where there is anybody."""
-    nodes = {name for name, pods in found.pods.items() if pods} | {
-        name for name, asked in found.asked.items() if asked.get("cpu")
-    }
+    nodes = {*found.crowd, *(name for name in (*found.rooms, *found.touched) if found.asked_of(name).get("cpu"))}
     return {
         name: ([pod.name for pod in found.on(name)], int(found.asked_of(name).get("cpu", 0))) for name in sorted(nodes)
     }

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import Any, Final, TypeVar, cast
+from typing import Any, ClassVar, Final, TypeVar, cast
 
 from webhook.cluster import trimming
 from webhook.cluster.door import Door
@@ -28,6 +28,9 @@ QUICK: Final = Pace(watch=3.0)
 
 SLOW: Final = Pace(watch=30.0)
 """Of what seldom changes. Its watches break with the others where they break with an error."""
+
+AT_ONCE: Final = Pace(watch=1e-6)
+"""Of a cluster in this process: there is nothing to wait for."""
 
 _CATALOGUED: Final[tuple[Kind[Any], ...]] = (
     trimming.NAMESPACE,
@@ -45,6 +48,7 @@ _CATALOGUED: Final[tuple[Kind[Any], ...]] = (
 class InventoryView:
     """What the inventory says now: nodes by name in order, pods by node, and the rest by kind."""
 
+    at_hand: ClassVar[bool] = True
     nodes: tuple[Node, ...]
     placed: Placed
     catalogue: Callable[[Kind[Any]], Mapping[Key, Any]]
@@ -59,6 +63,9 @@ class Inventory:
 
     Threads do not survive a fork: start it in the process that uses it.
     """
+
+    prompt = False
+    """Whether what it says is how the cluster is at this moment, so that it only proposes no more."""
 
     def __init__(
         self,
@@ -133,3 +140,23 @@ class Inventory:
 
     def _of(self, kind: Kind[Any]) -> Mapping[Key, Any]:
         return self._catalogues[kind.resource].view()
+
+
+class PromptInventory(Inventory):
+    """Follows a cluster that is in this process: it catches up each time that it is asked, and needs no thread."""
+
+    prompt = True
+
+    def __init__(self, door: Door) -> None:
+        super().__init__(door, quick=AT_ONCE, slow=AT_ONCE)
+        self._catching_up = Lock()
+
+    def view(self) -> InventoryView | None:
+        """What there is now."""
+        with self._catching_up:
+            for each in self.followers:
+                each.follow_once()
+                if not each.up_to_date:
+                    # Too much has happened since the last time: all is listed.
+                    each.follow_once()
+        return super().view()

@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 from webhook.cluster.trimming import Key
+from webhook.core.crowd import Crowd
 from webhook.core.fresh import room_of
 from webhook.core.model import NodeRoom
 from webhook.core.objects import Node, PodOnNode
@@ -21,7 +22,7 @@ View = TypeVar("View")
 class Placed:
     """The pods that take a place on a node, and what they ask of it altogether; both by the node's name."""
 
-    pods: Mapping[str, tuple[PodOnNode, ...]] = field(default_factory=dict)
+    pods: Crowd = field(default_factory=Crowd)
     rooms: Mapping[str, NodeRoom] = field(default_factory=dict)
 
 
@@ -31,7 +32,7 @@ def placed(pods: Iterable[PodOnNode]) -> Placed:
     for pod in pods:
         by_node.setdefault(pod.node_name, []).append(pod)
     return Placed(
-        pods={name: tuple(there) for name, there in by_node.items()},
+        pods=Crowd(by_node),
         rooms={name: room_of(there) for name, there in by_node.items()},
     )
 
@@ -124,15 +125,14 @@ class PodShelf(Shelf[PodOnNode, Placed]):
             self._changed.add(new.node_name)
 
     def _make_view(self) -> Placed:
-        pods, rooms = dict(self._last.pods), dict(self._last.rooms)
-        for name in self._changed:
-            there = tuple(self._by_node[name].values())
+        changed = {name: tuple(self._by_node[name].values()) for name in self._changed}
+        rooms = dict(self._last.rooms)
+        for name, there in changed.items():
             if there:
-                pods[name], rooms[name] = there, room_of(there)
+                rooms[name] = room_of(there)
             else:
                 del self._by_node[name]
-                pods.pop(name, None)
                 rooms.pop(name, None)
         self._changed.clear()
-        self._last = Placed(pods, rooms)
+        self._last = Placed(self._last.pods.moved(changed), rooms)
         return self._last

@@ -28,6 +28,11 @@ to read, and many groups may ask at once just when the API server has trouble.""
 class Stock(Protocol):
     """Kinds of which a round may need all: volumes, classes, namespaces."""
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether nothing has to be listed for them."""
+        ...
+
     def of(self, kind: Kind[Value]) -> Mapping[Key, Value]:
         """What is kept of a kind, by namespace and name."""
         ...
@@ -45,7 +50,7 @@ class Surroundings:
 
 def namespaces_for(placing: Sequence[Pod], surroundings: Surroundings) -> Mapping[str, Mapping[str, str]]:
     """The labels of namespaces by name; they are listed only for a pod, to be placed or there, that selects by them."""
-    if not surroundings.proposed and not _select_by_namespace(placing, surroundings.placed):
+    if not surroundings.stock.at_hand and not _select_by_namespace(placing, surroundings.placed):
         return {}
     return {name: labels for (_, name), labels in surroundings.stock.of(trimming.NAMESPACE).items()}
 
@@ -73,7 +78,7 @@ class SurroundingsReader:
             return self._read(reader)
         view = self._inventory.view()
         if view is not None:
-            return Surroundings(view.nodes, view.placed, view, proposed=True)
+            return Surroundings(view.nodes, view.placed, view, proposed=not self._inventory.prompt)
         return self._read_together(reader)
 
     def _read(self, reader: Reader) -> Surroundings:

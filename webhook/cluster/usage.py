@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from webhook.cluster.door import Manifest, Resource
 from webhook.cluster.reader import STALE, Reader
@@ -49,6 +49,7 @@ class UsageReader:
 class DirectStock:
     """Kinds as they are listed for one round, each when it is first asked for, and once."""
 
+    at_hand: ClassVar[bool] = False
     usage: UsageReader
     reader: Reader
     _read: dict[Resource, Any] = field(default_factory=dict)

@@ -19,6 +19,7 @@ from webhook.cluster.surroundings import Stock, Surroundings
 from webhook.core import groups
 from webhook.core.manifests import claim_from, storage_class_from, volume_from
 from webhook.core.model import Desired, Group
+from webhook.core.node_index import index_of
 from webhook.core.objects import Claim, Pod
 from webhook.core.storage import CsiVolume, PersistentVolume, StorageCapacity, StorageClass, Volumes
 
@@ -78,7 +79,7 @@ def find_claim(reader: Reader, namespace: str, name: str) -> Claim | None:
 
 
 def _of_others(claims: Sequence[Claim], members: Members, surroundings: Surroundings) -> Iterator[Claim]:
-    node_names = {node.name for node in surroundings.nodes}
+    node_names = index_of(surroundings.nodes).by_name
     for pod in members.visible:
         if pod.finished or pod.node_name not in node_names:
             yield from groups.claims_of(pod.name, pod, claims)

@@ -101,6 +101,11 @@ class Follower:
         self._ever_listed = False
         self._failures = 0
 
+    @property
+    def up_to_date(self) -> bool:
+        """Whether nothing has gone wrong since all was listed."""
+        return self._version != "" and self._failures == 0
+
     def run(self) -> None:
         """Follow until it is time to stop."""
         while not self._stopping.is_set():

@@ -33,11 +33,7 @@ def use_filter(pod: Pod, claims: Iterable[Claim], occupancy: Occupancy) -> Filte
     single = {claim.name for claim in claims if ONE_POD in claim.access_modes}
     if not single:
         return None
-    users = [
-        other
-        for other in occupancy.everybody()
-        if other.namespace == pod.namespace and not single.isdisjoint(other.claim_names)
-    ]
+    users = [other for other in occupancy.crowd.in_namespace(pod.namespace) if not single.isdisjoint(other.claim_names)]
 
     def judge(_node: Node, victims: Victims) -> str | None:
         return IN_USE if any(not is_victim(user, victims) for user in users) else None

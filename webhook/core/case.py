@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from webhook.core.caps import cap, width
 from webhook.core.counting import Census, take_census
 from webhook.core.feasibility import Question, eligible, filters_for, possibility, question_for
-from webhook.core.model import Decision, Outcome, Placing, Snapshot
+from webhook.core.filtering import Filter
+from webhook.core.model import Decision, MemberClass, Outcome, Placing, Snapshot
+from webhook.core.node_index import index_of
 from webhook.core.objects import Node
-from webhook.core.volumes import NodeIndex, VolumeVerdict
+from webhook.core.volumes import VolumeVerdict
 from webhook.core.whereabouts import Whereabouts
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A pod to be placed, the group without it, what its filters know, and the numbers of the rule.
+class Survey:
+    """Which of some nodes the scheduler would accept.
 
-    `width`: the k of `caps.py`. `feasible`: the nodes that the scheduler would accept, by name; `infeasible`:
-    its reason for each other one. `preempting`: what is in the way on those of the feasible ones that are possible
-    only by preempting pods of lower priority.
+    `feasible`: those that it would; `infeasible`: its reason for each other one, by name. `preempting`: what is in the
+    way on those of the feasible ones that are possible only by preempting pods of lower priority.
     """
 
-    question: Question
-    census: Census
-    width: int
-    cap: int | None
     feasible: tuple[Node, ...]
     infeasible: Mapping[str, str]
     preempting: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A pod to be placed, the group without it, what its filters know, and the numbers of the rule.
+
+    `width`: the k of `caps.py`.
+    """
+
+    question: Question
+    filters: Sequence[Filter]
+    census: Census
+    width: int
+    cap: int | None
+
+    @cached_property
+    def survey(self) -> Survey:
+        """All nodes, each looked at once."""
+        return self.survey_of(self.where.index.by_name.values())
+
+    def survey_of(self, nodes: Iterable[Node]) -> Survey:
+        """Some nodes, each looked at once."""
+        judged = [(node, possibility(self.question, self.filters, node)) for node in nodes]
+        return Survey(
+            feasible=tuple(node for node, found in judged if not found.reason),
+            infeasible={node.name: found.reason for node, found in judged if found.reason},
+            preempting={node.name: found.preempts for node, found in judged if found.preempts},
+        )
 
     @property
     def placing(self) -> Placing:
@@ -68,23 +94,20 @@ class Case:
             replicas=self.snapshot.desired.replicas,
             cap=self.cap,
             counts={domain: len(members) for domain, members in self.census.members.items()},
-            passed_over=self.infeasible,
             problems=self.snapshot.desired.options_of(self.placing.pod.name).problems + self.census.problems,
         )
 
 
 def case_for(snapshot: Snapshot, placing: Placing) -> Case:
-    """Find out everything; each node is looked at once."""
-    index = NodeIndex(sorted(snapshot.nodes, key=lambda node: node.name))
-    where = Whereabouts.of(snapshot, index)
+    """Find out what has to be known of the group and the pod; no node is looked at for it without need."""
+    where = Whereabouts.of(snapshot, index_of(snapshot.nodes))
     census = take_census(where, placing)
     question = question_for(where, placing)
-    filters = filters_for(question)
-    judged = [(node, possibility(question, filters, node)) for node in index.by_name.values()]
-    domains = len(census.members.keys() | _eligible_domains(question))
+    domains = _domains(question, census)
     group, replicas, options = snapshot.group, snapshot.desired.replicas, snapshot.desired.options
     return Case(
         question=question,
+        filters=filters_for(question),
         census=census,
         width=width(
             group.member_class,
@@ -101,12 +124,18 @@ def case_for(snapshot: Snapshot, placing: Placing) -> Case:
             copies=options.copies,
             min_domains=options.min_domains,
         ),
-        feasible=tuple(node for node, found in judged if not found.reason),
-        infeasible={node.name: found.reason for node, found in judged if found.reason},
-        preempting={node.name: found.preempts for node, found in judged if found.preempts},
     )
 
 
-def _eligible_domains(question: Question) -> set[str]:
+def _domains(question: Question, census: Census) -> int:
+    """How many domains are in use or eligible; it is not asked how many more than there are copies."""
     where = question.where
-    return {node.labels[where.topology_key] for node in where.index.by_name.values() if eligible(question, node)}
+    options, member_class = where.snapshot.desired.options, where.snapshot.group.member_class
+    enough = options.copies if member_class is MemberClass.REPLICATED and not options.min_domains else 0
+    found = set(census.members)
+    for node in where.index.by_name.values() if len(found) < enough else ():
+        if eligible(question, node):
+            found.add(node.labels[where.topology_key])
+            if len(found) >= enough:
+                break
+    return len(found)

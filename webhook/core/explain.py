@@ -8,7 +8,6 @@ from typing import Final
 from webhook.core import keys
 from webhook.core.case import Case
 from webhook.core.model import MemberClass
-from webhook.core.objects import Node
 from webhook.core.records import grouped_reasons, largest_counts
 
 # Beyond this a list is for the log, not for a sentence.
@@ -26,7 +25,7 @@ def of_guard(case: Case, kept_off: Mapping[str, str]) -> str:
         sentences.append(f"the volumes of {_listed(dead_ends)} allow no node, so the pod waits for its data")
     if case.topology_key != keys.HOSTNAME:
         sentences += _unusable_domains(case)
-    sentences += _shortened(grouped_reasons({**case.infeasible, **kept_off}))
+    sentences += _shortened(grouped_reasons({**case.survey.infeasible, **kept_off}))
     return "; ".join(filter(None, sentences)) if case.where.index.by_name else "there are no nodes"
 
 
@@ -58,9 +57,8 @@ def of_pin(case: Case, domain: str, joining: Iterable[str] = ()) -> str:
     return f"domain {domain} holds {case.census.count(domain)} member(s), {limit}{guarded}"
 
 
-def of_room(case: Case, node: Node) -> str:
-    """How there is room on a node, "" if there simply is."""
-    in_the_way = case.preempting.get(node.name)
+def of_room(in_the_way: str) -> str:
+    """How there is room on a node where this is in the way, "" if there simply is."""
     return f"; room is made by preempting pods of lower priority ({in_the_way})" if in_the_way else ""
 
 
@@ -120,7 +118,7 @@ def _unusable_domains(case: Case) -> list[str]:
         by_domain.setdefault(case.domain_of(node), []).append(node.name)
     unusable = []
     for domain, names in sorted(by_domain.items()):
-        reasons = {name: case.infeasible[name] for name in names if name in case.infeasible}
+        reasons = {name: case.survey.infeasible[name] for name in names if name in case.survey.infeasible}
         if domain and len(reasons) == len(names):
             unusable.append(f"{_word(case)} {domain} cannot be used ({_listed(grouped_reasons(reasons))})")
     return _shortened(unusable)

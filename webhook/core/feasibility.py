@@ -17,7 +17,7 @@ from typing import Final
 from webhook.core import groups
 from webhook.core.attaching import limits_filter, use_filter, zones_filter
 from webhook.core.binding import Member, binding_filter, unbound_problem
-from webhook.core.filtering import Filter, Victims, same_everywhere
+from webhook.core.filtering import AND, Filter, Victims, same_everywhere
 from webhook.core.interpod import interpod_filter
 from webhook.core.model import Placing, Snapshot
 from webhook.core.node_filters import (
@@ -29,12 +29,13 @@ from webhook.core.node_filters import (
     size_filter,
     tolerating,
 )
+from webhook.core.node_index import NodeIndex
 from webhook.core.objects import Claim, Node, Pod
 from webhook.core.occupancy import Occupancy, occupancy_for
 from webhook.core.ports import ports_filter
 from webhook.core.resources import resources_filter
 from webhook.core.spreading import spreading_filter
-from webhook.core.volumes import NodeIndex, VolumeVerdict, claims_of_pod, volume_verdict
+from webhook.core.volumes import VolumeVerdict, claims_of_pod, volume_verdict
 from webhook.core.whereabouts import Whereabouts
 
 
@@ -108,6 +109,11 @@ def possibility(question: Question, filters: Sequence[Filter], node: Node) -> Po
     return Possibility(reason)
 
 
+def first_reason(filters: Sequence[Filter], node: Node) -> str:
+    """Why the scheduler would not accept the node as it is, without preempting anybody; "" if it would."""
+    return _first_failure(filters, node, ())[1]
+
+
 def filters_for(question: Question) -> tuple[Filter, ...]:
     """The filters of one pod, in the scheduler's order after what holds for all nodes alike; ours are unnamed there."""
     pod, index, claims = question.pod, question.where.index, question.claims
@@ -122,8 +128,7 @@ def filters_for(question: Question) -> tuple[Filter, ...]:
         resources_filter(question.placing, occupancy),
         use_filter(pod, claims, occupancy),
         limits_filter(claims, snapshot.volumes, occupancy),
-        Filter("VolumeBinding", lambda node, _: question.verdict.reasons.get(node.name)),
-        binding_filter(claims, snapshot.volumes, _coming(question)),
+        _volumes_filter(question),
         zones_filter(claims, snapshot.volumes),
         spreading_filter(pod, occupancy, index, selects=selects, tolerates=tolerated),
         interpod_filter(pod, snapshot, occupancy, index),
@@ -176,6 +181,18 @@ def _claims_filter(question: Question) -> Filter | None:
         or unbound_problem(question.claims, question.where.snapshot.volumes)
     )
     return same_everywhere("VolumeBinding", problem) if problem else None
+
+
+def _volumes_filter(question: Question) -> Filter:
+    """What the pod's bound claims and those that are still to be bound say of a node: the scheduler tells both."""
+    verdict = question.verdict
+    unbound = binding_filter(question.claims, question.where.snapshot.volumes, _coming(question))
+
+    def judge(node: Node, victims: Victims) -> str | None:
+        found = (verdict.reason(node.name), unbound.judge(node, victims) if unbound else None)
+        return AND.join(filter(None, found)) or None
+
+    return Filter("VolumeBinding", judge)
 
 
 def _coming(question: Question) -> list[Member]:

@@ -11,6 +11,9 @@ from webhook.core.objects import Node, PodOnNode
 MOST_COMPARISONS: Final = 500_000
 """More than these take longer than a request may: constraints of such a size are not looked at but refused."""
 
+AND: Final = "; "
+"""Between the several reasons of one node. The scheduler counts each of them (`records.grouped_reasons`)."""
+
 Victims = Sequence[PodOnNode]
 """Pods of one node that are thought away, to find out whether preempting them would help; mostly none."""
 

@@ -7,32 +7,47 @@ from dataclasses import replace
 from decimal import Decimal
 
 from webhook.core.model import FreshNode, NodeRoom, Snapshot
-from webhook.core.objects import PodOnNode
+from webhook.core.node_index import index_of
+from webhook.core.objects import Node, PodOnNode
+from webhook.core.occupancy import crowd_of
 
 
 def with_fresh(snapshot: Snapshot, fresh: Iterable[FreshNode]) -> Snapshot:
     """The snapshot with these nodes, and the pods bound to them, as they were read just now.
 
-    Pods that are only pinned or nominated to a node are not found there yet; they stay as they were known.
+    Pods that are only pinned or nominated to a node are not found there yet; they stay as they were known. What is
+    still as it was stays the same object, so that what was made of it serves again.
     """
     by_name = {each.name: each for each in fresh}
-    known = {node.name: node for node in snapshot.nodes}
-    placed, rooms = dict(snapshot.placed_pods), dict(snapshot.rooms)
-    for name, each in by_name.items():
-        bound = {(pod.namespace, pod.name) for pod in each.pods}
-        arriving = (pod for pod in placed.get(name, ()) if not pod.bound and (pod.namespace, pod.name) not in bound)
-        placed[name] = (*each.pods, *arriving)
-        rooms[name] = room_of(placed[name])
-        known.pop(name, None)
-        if each.node is not None:
-            known[name] = each.node
+    crowd = crowd_of(snapshot.placed_pods)
+    placed = {name: _with_arriving(each, crowd.on(name)) for name, each in by_name.items()}
+    changed = {name: pods for name, pods in placed.items() if pods != crowd.on(name)}
+    rooms = snapshot.rooms
+    if changed or any(name not in rooms for name in placed):
+        rooms = {**rooms, **{name: room_of(pods) for name, pods in placed.items()}}
     return replace(
         snapshot,
-        nodes=tuple(sorted(known.values(), key=lambda node: node.name)),
+        nodes=_with_nodes(snapshot.nodes, by_name.values()),
         rooms=rooms,
-        placed_pods=placed,
+        placed_pods=crowd.moved(changed) if changed else snapshot.placed_pods,
         confirmed=snapshot.confirmed | by_name.keys(),
     )
+
+
+def _with_arriving(fresh: FreshNode, known: Iterable[PodOnNode]) -> tuple[PodOnNode, ...]:
+    """The pods of a node: those that are bound as they were read now, in the known order where they are the same."""
+    bound = {(pod.namespace, pod.name): pod for pod in fresh.pods}
+    kept = [bound.pop((pod.namespace, pod.name), None if pod.bound else pod) for pod in known]
+    return (*(pod for pod in kept if pod is not None), *bound.values())
+
+
+def _with_nodes(nodes: tuple[Node, ...], fresh: Iterable[FreshNode]) -> tuple[Node, ...]:
+    known = index_of(nodes).by_name
+    changed = {each.name: each.node for each in fresh if known.get(each.name) != each.node}
+    if not changed:
+        return nodes
+    current = {**known, **changed}
+    return tuple(sorted((node for node in current.values() if node is not None), key=lambda node: node.name))
 
 
 def room_of(pods: Iterable[PodOnNode]) -> NodeRoom:

@@ -15,10 +15,10 @@ from typing import Final
 from webhook.core.counting import is_guard
 from webhook.core.filtering import MOST_COMPARISONS, Filter, Victims, is_victim, same_everywhere
 from webhook.core.model import Snapshot
+from webhook.core.node_index import NodeIndex
 from webhook.core.objects import LabelSelector, Node, Pod, PodAffinityTerm, PodOnNode
 from webhook.core.occupancy import Occupancy
 from webhook.core.selectors import is_usable, matches_labels
-from webhook.core.volumes import NodeIndex
 
 NO_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 OWN_ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
@@ -36,12 +36,13 @@ def interpod_filter(pod: Pod, snapshot: Snapshot, occupancy: Occupancy, index: N
     """The filter of one pod; None if it has no such rules and nobody has any against it."""
     if any(not _is_usable(term) for term in (*pod.affinity, *pod.anti_affinity)):
         return same_everywhere("InterPodAffinity", UNUSABLE)
-    if len(pod.affinity + pod.anti_affinity) * sum(map(len, occupancy.pods.values())) > MOST_COMPARISONS:
+    near = _near(pod, occupancy)
+    if len(pod.affinity + pod.anti_affinity) * len(near) > MOST_COMPARISONS:
         return same_everywhere("InterPodAffinity", TOO_MANY)
     against = _against(pod, snapshot, occupancy, index)
     if not (pod.affinity or pod.anti_affinity or against):
         return None
-    away_from, towards = _own_places(pod, snapshot.namespaces, occupancy, index)
+    away_from, towards = _own_places(pod, snapshot.namespaces, near, index)
     leads = all(_selects(term, pod, pod, snapshot.namespaces, unknown=False) for term in pod.affinity)
 
     def is_with_others(node: Node, victims: Victims) -> bool:
@@ -61,11 +62,21 @@ def interpod_filter(pod: Pod, snapshot: Snapshot, occupancy: Occupancy, index: N
     return Filter("InterPodAffinity", judge, resolvable=True)
 
 
-def _own_places(pod: Pod, namespaces: Namespaces, occupancy: Occupancy, index: NodeIndex) -> tuple[Places, Places]:
+def _near(pod: Pod, occupancy: Occupancy) -> Sequence[PodOnNode]:
+    """The pods that its terms may be about."""
+    terms = (*pod.affinity, *pod.anti_affinity)
+    if not terms:
+        return ()
+    if any(term.namespaces or term.namespace_selector is not None for term in terms):
+        return tuple(occupancy.crowd.everybody())
+    return tuple(occupancy.crowd.in_namespace(pod.namespace))
+
+
+def _own_places(pod: Pod, namespaces: Namespaces, near: Iterable[PodOnNode], index: NodeIndex) -> tuple[Places, Places]:
     """Where pods are that the pod must keep away from, and where those are that it must go to."""
     away_from: Places = {}
     towards: Places = {}
-    for other in occupancy.everybody() if pod.affinity or pod.anti_affinity else ():
+    for other in near:
         node = index.by_name.get(other.node_name)
         for term in pod.anti_affinity:
             if _selects(term, pod, other, namespaces, unknown=True):
@@ -79,7 +90,7 @@ def _own_places(pod: Pod, namespaces: Namespaces, occupancy: Occupancy, index: N
 def _against(pod: Pod, snapshot: Snapshot, occupancy: Occupancy, index: NodeIndex) -> Places:
     """Where pods are that keep this one away."""
     found: Places = {}
-    for other in occupancy.everybody():
+    for other in occupancy.crowd.repelling(pod.namespace, pod.labels):
         for term in other.anti_affinity:
             if other.guard and is_guard(term, other.guard, snapshot.group):
                 continue

@@ -10,9 +10,9 @@ from functools import cache
 from typing import Final
 
 from webhook.core.filtering import MOST_COMPARISONS, Filter, same_everywhere
+from webhook.core.node_index import NodeIndex
 from webhook.core.objects import Node, NodeSelector, Pod, Taint
 from webhook.core.selectors import tolerates
-from webhook.core.volumes import NodeIndex
 
 NodeTest = Callable[[Node], bool]
 

@@ -14,7 +14,9 @@ from decimal import Decimal
 from typing import Final
 
 from webhook.core import keys
-from webhook.core.model import Placing, Snapshot
+from webhook.core.crowd import Crowd
+from webhook.core.memo import Memo
+from webhook.core.model import NodeRoom, Placing, Snapshot
 from webhook.core.objects import NO_QUANTITIES, Pod, PodOnNode
 from webhook.core.records import token_of
 from webhook.core.whereabouts import Whereabouts
@@ -23,61 +25,61 @@ from webhook.core.whereabouts import Whereabouts
 POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 
-NOBODY: Final[tuple[PodOnNode, ...]] = ()
 NOTHING: Final = Decimal(0)
+EMPTY: Final = NodeRoom()
+
+crowd_of: Final = Memo(Crowd.of)
+"""The pods on nodes, with what the filters look for among them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """The pods on each node, by its name; what they and promises ask of it; the members that are not bound yet.
+    """The pods on each node; what they and promises ask of it; the members that are not bound yet.
 
-    The latter in an order that does not depend on how anything was listed.
+    `touched`: what is asked of the nodes where that is not what `rooms` say. `coming` is in an order that does not
+    depend on how anything was listed.
     """
 
-    pods: Mapping[str, Sequence[PodOnNode]]
-    asked: Mapping[str, Mapping[str, Decimal]]
+    crowd: Crowd
+    rooms: Mapping[str, NodeRoom]
+    touched: Mapping[str, Mapping[str, Decimal]]
     coming: Sequence[PodOnNode]
 
     def on(self, node_name: str) -> Sequence[PodOnNode]:
         """The pods on a node."""
-        return self.pods.get(node_name, NOBODY)
-
-    def everybody(self) -> Iterator[PodOnNode]:
-        """The pods on all nodes."""
-        for pods in self.pods.values():
-            yield from pods
+        return self.crowd.on(node_name)
 
     def asked_of(self, node_name: str) -> Mapping[str, Decimal]:
         """What is asked of a node already."""
-        return self.asked.get(node_name, NO_QUANTITIES)
+        touched = self.touched.get(node_name)
+        if touched is not None:
+            return touched
+        room = self.rooms.get(node_name)
+        return NO_QUANTITIES if room is None else room.requested
 
 
 def occupancy_for(where: Whereabouts, placing: Placing) -> Occupancy:
     """Find out who is where, for placing this pod."""
     snapshot = where.snapshot
+    crowd = crowd_of(snapshot.placed_pods)
     others = [pod for pod in snapshot.pods if pod.name != placing.pod.name]
-    replaced = _replaced(snapshot, placing, others)
+    replaced = _replaced(crowd, placing, others)
     visible = dict(_visible(where, placing, others, replaced))
     in_flight = {at: pod for at, pod in _in_flight(snapshot, placing, others) if at not in visible}
     # Where all pods were not read, the visible ones are in the rooms as far as anybody knows.
-    arriving = (*(visible.values() if snapshot.placed_pods else ()), *in_flight.values())
+    arriving = (*(visible.values() if crowd.size else ()), *in_flight.values())
     return Occupancy(
-        pods=_moved(snapshot.placed_pods, replaced, arriving),
-        asked=_asked(snapshot, replaced, arriving),
+        crowd=_moved(crowd, replaced, arriving),
+        rooms=snapshot.rooms,
+        touched=_touched(snapshot, replaced, arriving),
         coming=tuple(pod for _, pod in sorted((visible | in_flight).items()) if not pod.bound),
     )
 
 
-def _replaced(snapshot: Snapshot, placing: Placing, others: Iterable[Pod]) -> tuple[PodOnNode, ...]:
+def _replaced(crowd: Crowd, placing: Placing, others: Iterable[Pod]) -> tuple[PodOnNode, ...]:
     """What was read of the visible members and of an earlier life of the pod to be placed."""
-    namespace = placing.pod.namespace
-    names = {placing.pod.name, *(pod.name for pod in others)}
-    return tuple(
-        pod
-        for pods in snapshot.placed_pods.values()
-        for pod in pods
-        if pod.name in names and pod.namespace == namespace
-    )
+    names = dict.fromkeys((placing.pod.name, *(pod.name for pod in others)))
+    return tuple(pod for name in names for pod in crowd.named(placing.pod.namespace, name))
 
 
 Placed = Iterator[tuple[tuple[str, str], PodOnNode]]
@@ -136,28 +138,27 @@ def _sibling(placing: Placing, name: str, node_name: str) -> PodOnNode:
     )
 
 
-def _moved(
-    read: Mapping[str, tuple[PodOnNode, ...]], replaced: Iterable[PodOnNode], arriving: Iterable[PodOnNode]
-) -> Mapping[str, Sequence[PodOnNode]]:
+def _moved(crowd: Crowd, replaced: Iterable[PodOnNode], arriving: Sequence[PodOnNode]) -> Crowd:
     """All pods by node; only the nodes that differ are made anew."""
-    current: dict[str, Sequence[PodOnNode]] = dict(read)
-    gone = {(pod.namespace, pod.name) for pod in replaced}
-    for node_name in {pod.node_name for pod in replaced}:
-        current[node_name] = [pod for pod in read.get(node_name, NOBODY) if (pod.namespace, pod.name) not in gone]
+    current: dict[str, list[PodOnNode]] = {}
+    gone = {id(pod) for pod in replaced}
+    for pod in (*replaced, *arriving):
+        if pod.node_name not in current:
+            current[pod.node_name] = [other for other in crowd.on(pod.node_name) if id(other) not in gone]
     for pod in arriving:
-        current[pod.node_name] = (*current.get(pod.node_name, NOBODY), pod)
-    return current
+        current[pod.node_name].append(pod)
+    return crowd.moved(current) if current else crowd
 
 
-def _asked(
+def _touched(
     snapshot: Snapshot, replaced: Iterable[PodOnNode], arriving: Iterable[PodOnNode]
 ) -> Mapping[str, Mapping[str, Decimal]]:
-    asked: dict[str, Mapping[str, Decimal]] = {name: room.requested for name, room in snapshot.rooms.items()}
+    asked: dict[str, Mapping[str, Decimal]] = {}
     changes = [(pod.node_name, pod.requests, -1) for pod in replaced]
     changes += [(pod.node_name, pod.requests, 1) for pod in arriving]
     changes += [(node_name, requests, 1) for node_name, requests in snapshot.promised.items()]
     for node_name, requests, sign in changes:
-        before = asked.get(node_name, NO_QUANTITIES)
+        before = asked.get(node_name, snapshot.rooms.get(node_name, EMPTY).requested)
         change = {name: before.get(name, NOTHING) + sign * amount for name, amount in requests.items()}
         asked[node_name] = {**before, **change}
     return asked

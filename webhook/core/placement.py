@@ -24,8 +24,8 @@ Three exceptions, each of them a lesser evil:
 * *A set of one* is not touched.
 
 Of the nodes that are safe, and that the scheduler would accept (`feasibility.py`), the first in rank is taken
-(`ranking.py`). Where the group is kept apart by zone the hosts are a second level: no host takes a second
-member while another possible host of the zone has none.
+(`ranking.py`; among many nodes it is found without a look at each, `seeking.py`). Where the group is kept apart by
+zone the hosts are a second level: no host takes a second member while another possible host of the zone has none.
 
 `decide` is pure: the same snapshot gives the same decision, whatever the order of what it lists. A pin or a
 guard of ours that the pod brings along (a copied template, the floor) must be taken off before.
@@ -33,7 +33,7 @@ guard of ours that the pod brings along (a copied template, the floor) must be t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from webhook.core import explain, keys
@@ -41,14 +41,16 @@ from webhook.core.case import Case, case_for
 from webhook.core.model import Cause, Decision, Outcome, Placing, Snapshot
 from webhook.core.ranking import Candidate, best
 from webhook.core.safety import domain_standing, guard_reason, left_alone, standings
+from webhook.core.seeking import seek
 from webhook.core.volumes import sole_domain
 
 
-def decide(snapshot: Snapshot, placing: Placing) -> Decision:
+def decide(snapshot: Snapshot, placing: Placing, *, thorough: bool = True) -> Decision:
     """Decide for one pod: pinned, returned, returned-waiting, guarded (NO_SAFE_NODE, UNKNOWN_DOMAIN) or untouched.
 
     `snapshot` holds everything that may be looked at; of its options topology-key, copies and min-domains
-    are. Raises nothing.
+    are. `thorough`: a reason is found for each node that was not taken; else, in a large cluster, only for those that
+    would have been taken before. The decision is the same. Raises nothing.
     """
     if snapshot.desired.replicas == 1:
         return _untouched(snapshot, placing)
@@ -57,8 +59,11 @@ def decide(snapshot: Snapshot, placing: Placing) -> Decision:
     if home:
         return _return(case, home)
     if case.cap is not None and case.census.unknown:
-        doubtful = {node.name: explain.doubtful(case) for node in case.feasible}
+        doubtful = {node.name: explain.doubtful(case) for node in case.survey.feasible}
         return _guarded(case, Cause.UNKNOWN_DOMAIN, doubtful, explain.of_unknown(case))
+    found = None if thorough else seek(case)
+    if found is not None:
+        return _settled(case, case.decision(Outcome.PINNED), found.candidate, found.passed_over)
     return _place(case)
 
 
@@ -75,24 +80,25 @@ def _untouched(snapshot: Snapshot, placing: Placing) -> Decision:
 
 def _return(case: Case, home: str) -> Decision:
     """Back to the one domain that the member's data allows; within the cap that is an ordinary placement."""
-    kept_off = {node.name: reason for node in case.feasible if (reason := guard_reason(case.census, node))}
+    survey = case.survey
+    kept_off = {node.name: reason for node in survey.feasible if (reason := guard_reason(case.census, node))}
     standing = domain_standing(case.census, case.cap, home)
     above_cap = case.cap is not None and case.census.count(home) + 1 > case.cap
     uncertain = bool(standing.reason) or (case.cap is not None and bool(case.census.unknown))
     candidates = [
-        Candidate(node, home, guard_too=standing.guard_too and not uncertain)
-        for node in case.feasible
+        Candidate(node, home, standing.guard_too and not uncertain, survey.preempting.get(node.name, ""))
+        for node in survey.feasible
         if node.name not in kept_off
     ]
     if not candidates:
-        passed_over = {**case.infeasible, **kept_off}
+        passed_over = {**survey.infeasible, **kept_off}
         waiting = case.decision(Outcome.RETURNED_WAITING)
         detail = explain.of_waiting(case, home, passed_over)
         return replace(waiting, domain=home, passed_over=passed_over, above_cap=above_cap, detail=detail)
     if not uncertain:
-        return _settled(case, case.decision(Outcome.PINNED), candidates, kept_off)
+        return _taken_first(case, case.decision(Outcome.PINNED), candidates, kept_off)
     returned = replace(case.decision(Outcome.RETURNED), above_cap=above_cap, detail=explain.of_return(case, home))
-    return _settled(case, returned, candidates, kept_off)
+    return _taken_first(case, returned, candidates, kept_off)
 
 
 def _place(case: Case) -> Decision:
@@ -101,7 +107,7 @@ def _place(case: Case) -> Decision:
     candidates: list[Candidate] = []
     full: dict[str, str] = {}
     kept_off: dict[str, str] = {}
-    for node in case.feasible:
+    for node in case.survey.feasible:
         domain = case.domain_of(node)
         standing = standing_of(domain)
         if standing.full:
@@ -109,14 +115,15 @@ def _place(case: Case) -> Decision:
         elif reason := standing.reason or guard_reason(case.census, node):
             kept_off[node.name] = reason
         else:
-            candidates.append(Candidate(node, domain, standing.guard_too))
+            in_the_way = case.survey.preempting.get(node.name, "")
+            candidates.append(Candidate(node, domain, standing.guard_too, in_the_way))
     if candidates:
-        return _settled(case, case.decision(Outcome.PINNED), candidates, full | kept_off)
+        return _taken_first(case, case.decision(Outcome.PINNED), candidates, full | kept_off)
     return _guarded(case, Cause.NO_SAFE_NODE, full | kept_off, explain.of_guard(case, kept_off))
 
 
 def _guarded(case: Case, cause: Cause, unsafe: dict[str, str], detail: str) -> Decision:
-    passed_over = {**case.infeasible, **unsafe}
+    passed_over = {**case.survey.infeasible, **unsafe}
     avoids = left_alone(case.census, case.cap, case.topology_key)
     if avoids:
         detail = f"{detail}; {explain.of_avoided(case, avoids)}"
@@ -124,10 +131,16 @@ def _guarded(case: Case, cause: Cause, unsafe: dict[str, str], detail: str) -> D
     return replace(guarded, cause=cause, passed_over=passed_over, avoids=avoids, detail=detail)
 
 
-def _settled(case: Case, decision: Decision, candidates: Sequence[Candidate], unsafe: dict[str, str]) -> Decision:
+def _taken_first(case: Case, decision: Decision, candidates: Sequence[Candidate], unsafe: dict[str, str]) -> Decision:
     """The decision with the first in rank of the candidates; `unsafe` holds our reasons by node name."""
     taken = _taken_hosts(case, candidates)
     chosen = best(case, [candidate for candidate in candidates if candidate.node.name not in taken])
+    to_clear = {name: reason for name, reason in case.survey.preempting.items() if name != chosen.node.name}
+    return _settled(case, decision, chosen, {**case.survey.infeasible, **to_clear, **unsafe, **taken})
+
+
+def _settled(case: Case, decision: Decision, chosen: Candidate, passed_over: Mapping[str, str]) -> Decision:
+    """The decision with the candidate that was chosen."""
     joining = case.census.may_join(chosen.domain) if chosen.guard_too else ()
     hostname = chosen.node.labels.get(keys.HOSTNAME, "")
     return replace(
@@ -135,9 +148,9 @@ def _settled(case: Case, decision: Decision, candidates: Sequence[Candidate], un
         node=chosen.node.name,
         domain=chosen.domain,
         guard_too=chosen.guard_too,
-        passed_over={**case.infeasible, **unsafe, **taken},
+        passed_over=passed_over,
         hostname=hostname if len(case.where.index.labelled(keys.HOSTNAME, hostname)) == 1 else "",
-        detail=(decision.detail or explain.of_pin(case, chosen.domain, joining)) + explain.of_room(case, chosen.node),
+        detail=(decision.detail or explain.of_pin(case, chosen.domain, joining)) + explain.of_room(chosen.in_the_way),
     )
 
 

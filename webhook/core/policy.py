@@ -8,9 +8,9 @@ from dataclasses import replace
 from webhook.core import keys
 from webhook.core.limits import NO_GUARD, NO_PIN
 from webhook.core.model import Cause, Decision, Options, Outcome, Placement, Placing, Snapshot, WhenUnplaceable
+from webhook.core.node_index import index_of
 from webhook.core.objects import Pod
 from webhook.core.placement import decide
-from webhook.core.volumes import NodeIndex
 from webhook.core.whereabouts import Whereabouts
 
 # Guards that were asked for, so that `when-unplaceable` has nothing to say about them.
@@ -39,16 +39,18 @@ def untouched_cause(pod: Pod, own: Options) -> Cause | None:
     return Cause.TIDB_SCHEDULER if pod.scheduler_name == keys.TIDB_SCHEDULER else None
 
 
-def decide_by_options(snapshot: Snapshot, placing: Placing, other_schedulers: Collection[str] = ()) -> Decision:
+def decide_by_options(
+    snapshot: Snapshot, placing: Placing, other_schedulers: Collection[str] = (), *, thorough: bool = True
+) -> Decision:
     """Decide by the HA rule, then by the options in force for the pod and by what its own fields leave to us.
 
-    `other_schedulers`: names of schedulers whose pods are guarded and never pinned.
+    `other_schedulers`: names of schedulers whose pods are guarded and never pinned. `thorough`: see `decide`.
     """
     options = snapshot.desired.options_of(placing.pod.name)
     if options.skip:
         key, problems = options.topology_key, options.problems
         return Decision(Outcome.UNTOUCHED, Cause.SKIP_OPTION, topology_key=key, problems=problems)
-    decision = decide(snapshot, placing)
+    decision = decide(snapshot, placing, thorough=thorough)
     if placing.pod.scheduler_name in other_schedulers:
         return without_pin(decision, Cause.OTHER_SCHEDULER, snapshot, placing)
     if options.placement is Placement.GUARD:
@@ -98,5 +100,5 @@ def without_pin(decision: Decision, cause: Cause, snapshot: Snapshot, placing: P
 
 def _home(snapshot: Snapshot, placing: Placing) -> str:
     """The one domain that the pod's bound volumes allow, "" if they allow several or hold it nowhere."""
-    where = Whereabouts.of(snapshot, NodeIndex(snapshot.nodes))
+    where = Whereabouts.of(snapshot, index_of(snapshot.nodes))
     return where.of_data(where.claims_of(placing.pod))

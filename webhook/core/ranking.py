@@ -13,47 +13,61 @@ No rule looks at the order in which anything was listed, so the same snapshot gi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from hashlib import blake2b
-from typing import Any, Final
 
 from webhook.core.case import Case
-from webhook.core.model import Placing
+from webhook.core.ladder import digest, free_share
 from webhook.core.objects import Node
 
-SHARED_RESOURCES: Final = ("cpu", "memory")
-NONE: Final = Decimal(0)
+Rank = tuple[bool, int, int, int, bool, float, int]
+"""How the rules above judge a node, the least first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node that is possible and safe for the pod. `guard_too`: safe only with the guard besides the pin."""
+    """A node that is possible and safe for the pod. `guard_too`: safe only with the guard besides the pin.
+
+    `in_the_way`: what would have to be preempted there, "" where there is room.
+    """
 
     node: Node
     domain: str
     guard_too: bool = False
+    in_the_way: str = ""
 
 
-def best(case: Case, candidates: Sequence[Candidate]) -> Candidate:
+class Ranking:
+    """Ranks nodes for one pod."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._same_round = _round_counts(case)
+        self.preferred = _preferred_nodes(case)
+        self.member = digest(f"{case.placing.pod.namespace}/{case.placing.pod.name}")
+
+    def of(self, node: Node, domain: str, *, preempting: bool = False) -> Rank:
+        """The rank of a node of the domain."""
+        case = self._case
+        return (
+            preempting,
+            self.preferred.get(node.name, len(self.preferred)),
+            self._same_round.get(domain, 0),
+            case.census.count(domain),
+            node.name not in case.snapshot.confirmed,
+            -free_share(node, case.question.occupancy.asked_of(node.name), case.placing.requests),
+            self.member ^ digest(node.name),
+        )
+
+    def of_others(self, share: float, number: int) -> Rank:
+        """The rank of a node of which nothing is known but these last two, as `Ladder.down` gives them."""
+        return (False, len(self.preferred), 0, 0, True, share, number)
+
+
+def best(case: Case, candidates: Iterable[Candidate]) -> Candidate:
     """The first in rank of at least one candidate."""
-    preferred = _preferred_nodes(case)
-    same_round = _round_counts(case)
-    rules: tuple[Callable[[Candidate], Any], ...] = (
-        lambda candidate: candidate.node.name in case.preempting,
-        lambda candidate: preferred.get(candidate.node.name, len(preferred)),
-        lambda candidate: same_round.get(candidate.domain, 0),
-        lambda candidate: case.census.count(candidate.domain),
-        lambda candidate: candidate.node.name not in case.snapshot.confirmed,
-        lambda candidate: -_free_share(case, candidate.node),
-        lambda candidate: _rendezvous(case.placing, candidate.node),
-    )
-    for rule in rules:
-        ranks = [rule(candidate) for candidate in candidates]
-        least = min(ranks)
-        candidates = [candidate for candidate, rank in zip(candidates, ranks, strict=True) if rank == least]
-    return candidates[0]
+    ranking = Ranking(case)
+    return min(candidates, key=lambda each: ranking.of(each.node, each.domain, preempting=bool(each.in_the_way)))
 
 
 def _preferred_nodes(case: Case) -> Mapping[str, int]:
@@ -75,19 +89,3 @@ def _round_counts(case: Case) -> Mapping[str, int]:
     if own is None:
         return {}
     return {domain: sum(rounds.get(name) == own for name in names) for domain, names in case.census.members.items()}
-
-
-def _free_share(case: Case, node: Node) -> Decimal:
-    """What stays free of the scarcer of CPU and memory, as a share of the node; 0 where the node does not say."""
-    asked, wanted = case.question.occupancy.asked_of(node.name), case.placing.requests
-    shares = [
-        (offered - asked.get(name, NONE) - wanted.get(name, NONE)) / offered
-        for name in SHARED_RESOURCES
-        if (offered := node.allocatable.get(name, NONE)) > 0
-    ]
-    return min(shares, default=NONE)
-
-
-def _rendezvous(placing: Placing, node: Node) -> bytes:
-    """The same everywhere, and unlike that of any other member or node."""
-    return blake2b(f"{placing.pod.namespace}/{placing.pod.name}\0{node.name}".encode(), digest_size=16).digest()

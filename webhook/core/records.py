@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from webhook.core import keys
+from webhook.core.filtering import AND
 from webhook.core.model import Cause, Decision
 from webhook.core.objects import Pod
 from webhook.core.shapes import is_unicode
@@ -103,9 +104,10 @@ def decision_annotation(
 def grouped_reasons(passed_over: Mapping[str, str]) -> tuple[str, ...]:
     """Reasons by node, grouped and counted as `kubectl describe` shows the scheduler's.
 
-    "3 node(s) were unschedulable", "2 Insufficient cpu", …: the most frequent first, then by text.
+    "3 node(s) were unschedulable", "2 Insufficient cpu", …: the most frequent first, then by text. A node for which
+    there are several reasons counts for each.
     """
-    counted = Counter(passed_over.values())
+    counted = Counter(each for reason in passed_over.values() for each in reason.split(AND))
     return tuple(f"{count} {reason}" for reason, count in sorted(counted.items(), key=lambda item: (-item[1], item[0])))
 
 

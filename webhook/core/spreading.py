@@ -8,10 +8,10 @@ from typing import Final
 
 from webhook.core.filtering import MOST_COMPARISONS, Filter, Victims, same_everywhere
 from webhook.core.node_filters import NodeTest
+from webhook.core.node_index import NodeIndex
 from webhook.core.objects import LabelSelector, Node, Pod, PodOnNode, SpreadConstraint
 from webhook.core.occupancy import Occupancy
 from webhook.core.selectors import is_usable, matches_labels
-from webhook.core.volumes import NodeIndex
 
 SKEWED: Final = "node(s) didn't match pod topology spread constraints"
 NO_LABEL: Final = "node(s) didn't match pod topology spread constraints (missing required label)"
@@ -41,7 +41,7 @@ def spreading_filter(
         return None
     if any(each.selector is not None and not is_usable(each.selector) for each in pod.spread):
         return same_everywhere("PodTopologySpread", UNUSABLE)
-    everybody = len(index.by_name) + sum(map(len, occupancy.pods.values()))
+    everybody = len(index.by_name) + occupancy.crowd.size
     if len(pod.spread) * everybody > MOST_COMPARISONS:
         return same_everywhere("PodTopologySpread", TOO_MANY)
     # A node that lacks one of the keys counts for none of the constraints.

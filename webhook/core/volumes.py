@@ -7,19 +7,17 @@ volume allow is in `binding.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from webhook.core.model import Snapshot
-from webhook.core.objects import Claim, Node, NodeSelector, NodeSelectorTerm, Pod, Requirement
-from webhook.core.selectors import matches_node
+from webhook.core.node_index import NodeIndex as NodeIndex
+from webhook.core.objects import Claim, Node, NodeSelector, Pod, Requirement
 from webhook.core.storage import Volumes
 
 # The scheduler's own words.
 AFFINITY_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"
-# Operators that no node without the label can satisfy.
-NEED_THE_LABEL: Final = ("Exists", "Gt", "Lt")
 NO_VOLUME: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 
 
@@ -28,66 +26,17 @@ class VolumeVerdict:
     """What a pod's claims allow.
 
     `bound`: one of them has its data already. `nodes`: the nodes that all of them allow, None where they
-    restrict nothing; `reasons`: the reason for each other node. `problem`: why no node at all can do, or "".
-    `data`: the node affinities of the bound volumes.
+    restrict nothing. `problem`: why no node at all can do, or "". `data`: the node affinities of the bound volumes.
     """
 
     bound: bool = False
     nodes: frozenset[str] | None = None
-    reasons: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
     data: tuple[NodeSelector, ...] = ()
 
-
-class NodeIndex:
-    """Nodes by name and by label, so that a volume's nodes are found without looking at every node."""
-
-    def __init__(self, nodes: Iterable[Node]) -> None:
-        """`nodes` in any order; of two with one name the later stands."""
-        self.by_name: Mapping[str, Node] = {node.name: node for node in nodes}
-        self._by_label: dict[str, dict[str, list[Node]]] = {}
-
-    def matching(self, selectors: Sequence[NodeSelector]) -> Iterator[Node]:
-        """The nodes that every one of the selectors allows, each once; all nodes where there is none."""
-        if not selectors:
-            yield from self.by_name.values()
-            return
-        seen: set[str] = set()
-        for term in dict.fromkeys(selectors[0].terms):
-            for node in self._narrowed(term):
-                if node.name not in seen and all(matches_node(selector, node) for selector in selectors):
-                    seen.add(node.name)
-                    yield node
-
-    def comparisons(self, selector: NodeSelector) -> int:
-        """How many times a node is compared with a term to find those that the selector allows."""
-        return sum(len(self._narrowed(term)) for term in dict.fromkeys(selector.terms))
-
-    def _narrowed(self, term: NodeSelectorTerm) -> Collection[Node]:
-        """Nodes among which are all that match the term."""
-        for requirement in term.match_fields:
-            if requirement.operator == "In":
-                return [self.by_name[name] for name in set(requirement.values) if name in self.by_name]
-        for requirement in term.match_expressions:
-            if requirement.operator == "In":
-                return [node for value in set(requirement.values) for node in self.labelled(requirement.key, value)]
-        for requirement in term.match_expressions:
-            if requirement.operator in NEED_THE_LABEL:
-                return [node for nodes in self._by_value(requirement.key).values() for node in nodes]
-        return self.by_name.values()
-
-    def labelled(self, key: str, value: str) -> Sequence[Node]:
-        """The nodes whose label `key` has this value."""
-        return self._by_value(key).get(value, ())
-
-    def _by_value(self, key: str) -> Mapping[str, Sequence[Node]]:
-        if key not in self._by_label:
-            by_value: dict[str, list[Node]] = {}
-            for node in self.by_name.values():
-                if key in node.labels:
-                    by_value.setdefault(node.labels[key], []).append(node)
-            self._by_label[key] = by_value
-        return self._by_label[key]
+    def reason(self, node_name: str) -> str | None:
+        """Why the node is not allowed, None if it is."""
+        return self.problem or (None if self.nodes is None or node_name in self.nodes else AFFINITY_CONFLICT)
 
 
 def volume_verdict(pod_claims: Sequence[Claim], volumes: Volumes, nodes: Iterable[Node] | NodeIndex) -> VolumeVerdict:
@@ -97,14 +46,11 @@ def volume_verdict(pod_claims: Sequence[Claim], volumes: Volumes, nodes: Iterabl
     data = data_affinities(pod_claims, volumes)
     problem = next(filter(None, (_problem(claim, volumes) for claim in pod_claims)), "")
     if problem:
-        reasons = dict.fromkeys(index.by_name, problem)
-        return VolumeVerdict(bound, frozenset(), reasons, problem, data)
+        return VolumeVerdict(bound, frozenset(), problem, data)
     affinities = _volume_affinities(pod_claims, volumes)
     if not affinities:
         return VolumeVerdict(bound)
-    allowed = frozenset(node.name for node in index.matching(affinities))
-    reasons = {name: AFFINITY_CONFLICT for name in index.by_name if name not in allowed}
-    return VolumeVerdict(bound, allowed, reasons, "", data)
+    return VolumeVerdict(bound, frozenset(node.name for node in index.matching(affinities)), "", data)
 
 
 def claims_by_name(snapshot: Snapshot) -> Mapping[str, Claim]:

@@ -12,6 +12,7 @@ from typing import Final
 
 from webhook.core.fresh import with_fresh
 from webhook.core.model import Cause, Decision, FreshNode, Placing, Snapshot
+from webhook.core.node_index import index_of
 from webhook.core.policy import without_pin
 from webhook.core.rounds import Decide, Planned, plan_round
 from webhook.locking.attempt import Tools
@@ -47,7 +48,7 @@ def _same(before: Snapshot, after: Snapshot, name: str) -> bool:
 
 
 def _node(snapshot: Snapshot, name: str) -> object:
-    return next((node for node in snapshot.nodes if node.name == name), None)
+    return index_of(snapshot.nodes).by_name.get(name)
 
 
 def _pods(snapshot: Snapshot, name: str) -> object:

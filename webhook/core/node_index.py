@@ -1,0 +1,72 @@
+"""Nodes by name and by label, so that nobody looks at every node for a few."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from webhook.core.memo import Memo
+from webhook.core.objects import Node, NodeSelector, NodeSelectorTerm
+from webhook.core.selectors import matches_node
+
+# Operators that no node without the label can satisfy.
+NEED_THE_LABEL: Final = ("Exists", "Gt", "Lt")
+
+
+class NodeIndex:
+    """Nodes by name and by label, so that a volume's nodes are found without looking at every node."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        """`nodes` in any order; of two with one name the later stands."""
+        self.by_name: Mapping[str, Node] = {node.name: node for node in nodes}
+        self._by_label: dict[str, dict[str, list[Node]]] = {}
+
+    def matching(self, selectors: Sequence[NodeSelector]) -> Iterator[Node]:
+        """The nodes that every one of the selectors allows, each once; all nodes where there is none."""
+        if not selectors:
+            yield from self.by_name.values()
+            return
+        seen: set[str] = set()
+        for term in dict.fromkeys(selectors[0].terms):
+            for node in self._narrowed(term):
+                if node.name not in seen and all(matches_node(selector, node) for selector in selectors):
+                    seen.add(node.name)
+                    yield node
+
+    def comparisons(self, selector: NodeSelector) -> int:
+        """How many times a node is compared with a term to find those that the selector allows."""
+        return sum(len(self._narrowed(term)) for term in dict.fromkeys(selector.terms))
+
+    def _narrowed(self, term: NodeSelectorTerm) -> Collection[Node]:
+        """Nodes among which are all that match the term."""
+        for requirement in term.match_fields:
+            if requirement.operator == "In":
+                return [self.by_name[name] for name in set(requirement.values) if name in self.by_name]
+        for requirement in term.match_expressions:
+            if requirement.operator == "In":
+                return [node for value in set(requirement.values) for node in self.labelled(requirement.key, value)]
+        for requirement in term.match_expressions:
+            if requirement.operator in NEED_THE_LABEL:
+                return [node for nodes in self._by_value(requirement.key).values() for node in nodes]
+        return self.by_name.values()
+
+    def labelled(self, key: str, value: str) -> Sequence[Node]:
+        """The nodes whose label `key` has this value."""
+        return self._by_value(key).get(value, ())
+
+    def _by_value(self, key: str) -> Mapping[str, Sequence[Node]]:
+        if key not in self._by_label:
+            by_value: dict[str, list[Node]] = {}
+            for node in self.by_name.values():
+                if key in node.labels:
+                    by_value.setdefault(node.labels[key], []).append(node)
+            self._by_label[key] = by_value
+        return self._by_label[key]
+
+
+def _in_order(nodes: tuple[Node, ...]) -> NodeIndex:
+    return NodeIndex(sorted(nodes, key=lambda node: node.name))
+
+
+index_of: Final = Memo(_in_order)
+"""The index of these nodes, by name; the same one while they are the same."""
