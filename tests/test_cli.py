@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import signal
@@ -17,9 +18,12 @@ from typing import IO, Any
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
+from dumps import a_cluster_with, a_set, pods_of_set, write
 
 from webhook.cli import main
+from webhook.commands import serve, variables
 from webhook.commands.parameters import setting
 from webhook.errors import DumpError, SettingsError, UnknownOutcome
 from webhook.settings import Settings, variable
@@ -139,6 +143,171 @@ def test_a_wrong_value_is_one_clear_error(
     error = words(result.output[result.output.index("Error: ") :])
     assert [word for word in right if word not in error] == []
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "said"),
+    [
+        pytest.param(
+            (),
+            {"TIDB_HA_BIND": "8443"},
+            "--bind 8443: must be HOST:PORT with a port from 0 to 65535 (--bind is from the variable TIDB_HA_BIND)",
+            id="variable",
+        ),
+        pytest.param(
+            ("--bind", "8443"),
+            {"TIDB_HA_BIND": "8444", "TIDB_HA_THREADS": "8"},
+            "--bind 8443: must be HOST:PORT with a port from 0 to 65535",
+            id="flag that goes before its variable",
+        ),
+        pytest.param(
+            ("--clock-allowance", "60"),
+            {"TIDB_HA_EXPIRY": "61", "TIDB_HA_BIND": ":1"},
+            "it must leave at least 30 s (--expiry is from the variable TIDB_HA_EXPIRY)",
+            id="one of two",
+        ),
+    ],
+)
+def test_a_wrong_value_that_came_from_a_variable_names_the_variable(
+    arguments: tuple[str, ...], variables: dict[str, str], said: str
+):
+    result = run("serve", *arguments, **variables)
+
+    assert result.exit_code == 2
+    assert result.output.splitlines()[-1].endswith(said)
+
+
+def test_a_certificate_named_by_a_variable_is_found_to_be_missing_and_the_variable_named(tmp_path: Path, dump: Path):
+    named = {"TIDB_HA_TLS_CERT": str(tmp_path / "a.crt"), "TIDB_HA_TLS_KEY": str(tmp_path / "a.key")}
+
+    result = run("serve", "--cluster", dump, **named)
+
+    assert result.exit_code == 2
+    last = result.output.splitlines()[-1]
+    assert last.endswith("no such file; give a PEM file (--tls-cert is from the variable TIDB_HA_TLS_CERT)")
+
+
+@pytest.mark.parametrize("command", ["serve", "plan"])
+def test_a_file_that_cannot_be_opened_is_a_wrong_flag_as_one_that_is_not_there(tmp_path: Path, command: str):
+    more = ("-f", "/proc/self/mem") if command == "plan" else ()
+
+    results = [run(command, "--cluster", path, *more) for path in (tmp_path / "nowhere.yaml", "/proc/self/mem")]
+
+    assert [result.exit_code for result in results] == [2, 2]
+    assert "/proc/self/mem: Input/output error; give a file that is there" in results[1].stderr.splitlines()[-1]
+
+
+# --- variables that nobody reads
+
+MISSPELT = {"TIDB_HA_WORKRES": "2"}
+WARNED = "TIDB_HA_WORKRES is no variable of this program; is TIDB_HA_WORKERS meant?"
+
+
+def test_a_misspelt_variable_is_warned_of_with_what_is_meant(tmp_path: Path):
+    result = run("plan", "--cluster", tmp_path / "nowhere", "-f", "-", **MISSPELT)
+
+    assert result.stderr.splitlines()[0] == f"Warning: {WARNED}"
+
+
+def test_serve_warns_of_a_misspelt_variable_in_its_log(tmp_path: Path):
+    broken = tmp_path / "dump.yaml"
+    broken.write_text("kind: [")
+
+    result = run("serve", "--cluster", broken, **MISSPELT)
+
+    first = json.loads(result.stderr.splitlines()[0])
+    assert (first["level"], first["message"]) == ("warning", WARNED)
+
+
+def test_who_completes_a_word_is_not_warned():
+    found = ShellComplete(main, {}, "tidb-ha-webhook", "_X")
+
+    result = CliRunner(env=MISSPELT).invoke(click.Command("x", callback=lambda: found.get_completions(["plan"], "--")))
+
+    assert (result.exit_code, result.output) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "TIDB_HA_WORKERS",
+        "TIDB_HA_FILENAME",
+        "TIDB_HA_CERTS_SERVICE",
+        "TIDB_HA_WEBHOOK_SERVICE_HOST",
+        "TIDB_HA_WEBHOOK_SERVICE_PORT",
+        "TIDB_HA_WEBHOOK_SERVICE_PORT_HTTPS",
+        "TIDB_HA_WEBHOOK_PORT",
+        "TIDB_HA_WEBHOOK_PORT_443_TCP",
+        "TIDB_HA_WEBHOOK_PORT_443_TCP_ADDR",
+        "TIDB_HA_SERVICE_HOST",
+        "MY_TIDB_HA_X",
+    ],
+)
+def test_known_variables_and_those_of_a_service_are_not_warned_of(name: str):
+    assert list(variables.unknown({name: "1"}, variables.known_to(main))) == []
+
+
+def test_a_variable_that_is_near_to_none_is_only_named():
+    assert list(variables.unknown({"TIDB_HA_QQQQQQ": ""}, ())) == ["TIDB_HA_QQQQQQ is no variable of this program"]
+    assert variables.known_to(serve.command) >= {"TIDB_HA_BIND", "TIDB_HA_WORKERS"}
+
+
+# --- output that cannot be written
+
+ENTRY = "import sys; from webhook.cli import main, complete_for_kubectl; {}"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("--version",),
+        ("serve", "--help"),
+        ("plan", "--cluster", "{dump}", "-f", "{sets}"),
+        ("plan", "--cluster", "{dump}", "-f", "{sets}", "-o", "json"),
+        ("why", "db-tikv-0", "-n", "t1", "--cluster", "{dump}"),
+        ("audit", "--cluster", "{dump}"),
+        ("can-drain", "n1", "--cluster", "{dump}"),
+        ("doctor", "--cluster", "{dump}"),
+        ("completion", "bash"),
+    ],
+    ids=" ".join,
+)
+def test_a_full_disk_is_one_line_and_exit_code_1(tmp_path: Path, arguments: tuple[str, ...]):
+    places = {
+        "dump": write(tmp_path / "dump.json", *a_cluster_with(a_set(), *pods_of_set(a_set()))),
+        "sets": write(tmp_path / "sets.json", a_set(replicas=4)),
+    }
+    command = [
+        sys.executable,
+        "-c",
+        ENTRY.format("main(prog_name='x')"),
+        *(each.format(**places) for each in arguments),
+    ]
+
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        "Error: what was to be printed or kept cannot be written: No space left on device"
+    )
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_completions_that_cannot_be_written_end_with_one_line_too():
+    command = [sys.executable, "-c", ENTRY.format("complete_for_kubectl()"), "pl"]
+
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+
+
+def test_another_error_of_the_system_shows_where_it_came_from():
+    with command_that(PermissionError(errno.EPERM, "no")) as name:
+        assert isinstance(run(name).exception, PermissionError)
 
 
 def test_a_dump_that_cannot_be_used_is_one_line_and_exit_code_1(tmp_path: Path):

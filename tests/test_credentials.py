@@ -107,8 +107,12 @@ def test_outside_a_pod_the_flag_is_named(service_account: Path, missing: str) ->
 
 
 def test_without_the_pods_environment_the_flag_is_named(service_account: Path) -> None:
-    with pytest.raises(SettingsError, match="--in-cluster"):
+    with pytest.raises(SettingsError) as caught:
         credentials.in_cluster(service_account, {})
+    assert str(caught.value) == (
+        "--in-cluster: this is no pod with a service account (Service host/port is not set); run it in one, or give "
+        "--kubeconfig FILE or --cluster FILE"
+    )
 
 
 def test_a_blank_token_file_is_refused_at_the_start(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from webhook.cluster.door import NODES, PODS
 from webhook.cluster.dump import Dump, load
 from webhook.cluster.memory import MemoryCluster
-from webhook.errors import DumpError
+from webhook.errors import DumpError, SettingsError
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "t"}}
@@ -218,7 +218,7 @@ def test_one_name_in_two_places_is_no_duplicate(write: Write, other: dict[str, A
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DumpError, match=r"nowhere\.yaml: No such file or directory"):
+    with pytest.raises(SettingsError, match=r"nowhere\.yaml: No such file or directory; give a file that is there"):
         load(str(tmp_path / "nowhere.yaml"))
 
 

@@ -55,6 +55,7 @@ def test_the_variable_of_a_setting_has_the_prefix():
     [
         pytest.param({"workers": 0}, ("--workers 0", "from 1 to 32"), id="no worker"),
         pytest.param({"workers": 33}, ("--workers 33", "from 1 to 32"), id="too many workers"),
+        pytest.param({"workers": 1_000_000}, ("--workers 1000000:",), id="a million workers"),
         pytest.param({"threads": 1}, ("--threads 1", "from 2 to 1024", "half"), id="one thread"),
         pytest.param({"threads": 5000}, ("--threads 5000", "from 2 to 1024"), id="too many threads"),
         pytest.param({"expiry": -1.0}, ("--expiry -1", "from 30 s"), id="negative expiry"),
@@ -108,6 +109,19 @@ def test_the_variable_of_a_setting_has_the_prefix():
             id="the other decider",
         ),
         pytest.param(
+            {"other_schedulers": ("a", "default-scheduler")},
+            ("--other-schedulers default-scheduler", "no pod would be", "leave it out", "option placement to Guard"),
+            id="the default scheduler",
+        ),
+        *(
+            pytest.param(
+                {"other_schedulers": (name,)},
+                (f"--other-schedulers {name[:64]}: is no scheduler's name", "at most 63 letters"),
+                id=f"no scheduler's name: {name[:10]}",
+            )
+            for name in ("!", "-x", "a:b", "x" * 64, "ü")
+        ),
+        pytest.param(
             {"controller_namespace": "Kube/System"},
             ("--controller-namespace 'Kube/System'", "lower-case"),
             id="no namespace",
@@ -139,6 +153,7 @@ def test_a_wrong_value_is_named_with_its_flag_and_what_is_right(wrong: dict[str,
         pytest.param({"bind": ":8443", "tls_cert": CERT, "tls_key": KEY}, id="all interfaces with TLS"),
         pytest.param({"health_bind": "0.0.0.0:8081"}, id="health for everybody"),
         pytest.param({"cluster": Path("dump")}, id="embedded cluster"),
+        pytest.param({"other_schedulers": ("vol-cano.sh/V_1", "x" * 63)}, id="odd schedulers"),
     ],
 )
 def test_values_at_the_limits_are_right(right: dict[str, Any]):

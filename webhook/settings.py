@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from webhook.addresses import is_loopback, split_address
+from webhook.core.scheduler_names import problem_of
 from webhook.errors import SettingsError
 
 # Set in every container that has a service account (kubernetes.io/docs: "Accessing the API from a Pod").
@@ -29,6 +30,9 @@ CONTROLLER_LEASE: Final = "tidb-ha-webhook-controller"
 
 _NAMESPACE: Final = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?", re.ASCII)
 _LEASE: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
+
+# Characters of a value that are shown where it may be of any length.
+_SHOWN: Final = 64
 
 # field: lowest, highest, what is right in words
 _RANGES: Final = {
@@ -118,12 +122,13 @@ class Settings:
         for name, (lowest, highest, right) in _RANGES.items():
             value = getattr(self, name)
             if not lowest <= value <= highest:  # not `value < lowest or …`: NaN must not pass
-                raise SettingsError(f"{_flag(name)} {value:g}: must be {right}")
+                shown = str(value) if isinstance(value, int) else f"{value:g}"
+                raise SettingsError(f"{_flag(name)} {shown}: must be {right}")
         self._check_expiry()
         self._check_source()
         if not _NAMESPACE.fullmatch(self.controller_namespace):
             raise SettingsError(
-                f"--controller-namespace {self.controller_namespace[:64]!r}: must be the name of a namespace, "
+                f"--controller-namespace {self.controller_namespace[:_SHOWN]!r}: must be the name of a namespace, "
                 "at most 63 lower-case letters, digits and hyphens"
             )
         if not _LEASE.fullmatch(self.controller_lease):
@@ -132,11 +137,9 @@ class Settings:
                 "lower-case letters, digits, hyphens and dots"
             )
         self._check_addresses()
-        if "tidb-scheduler" in self.other_schedulers:
-            raise SettingsError(
-                "--other-schedulers tidb-scheduler: its pods are always left alone, "
-                "since two deciders must not work on one pod; leave it out"
-            )
+        for name in self.other_schedulers:
+            if problem := problem_of(name):
+                raise SettingsError(f"--other-schedulers {name[:_SHOWN]}: {problem}")
 
     @property
     def request_timeout(self) -> float:

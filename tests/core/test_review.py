@@ -127,9 +127,21 @@ V1BETA1 = review() | {"apiVersion": "admission.k8s.io/v1beta1"}
         pytest.param(b'{"a": NaN}', None, "the body is not JSON: NaN is not JSON", id="nan"),
         pytest.param(b"[]", None, "the body is not a JSON object", id="a-list"),
         pytest.param(b"null", None, "the body is not a JSON object", id="null"),
-        pytest.param({}, None, "not an AdmissionReview of admission.k8s.io/v1: found None None", id="no-kind"),
-        pytest.param(POD, None, "not an AdmissionReview of admission.k8s.io/v1: found 'v1' 'Pod'", id="a-pod"),
-        pytest.param(V1BETA1, UID, "found 'admission.k8s.io/v1beta1' 'AdmissionReview'", id="v1beta1"),
+        pytest.param(
+            {},
+            None,
+            "not an AdmissionReview of admission.k8s.io/v1: its apiVersion is missing, kind is missing",
+            id="no-kind",
+        ),
+        pytest.param(
+            POD,
+            None,
+            "not an AdmissionReview of admission.k8s.io/v1: its apiVersion is 'v1', kind is 'Pod'",
+            id="a-pod",
+        ),
+        pytest.param(
+            V1BETA1, UID, "its apiVersion is 'admission.k8s.io/v1beta1', kind is 'AdmissionReview'", id="v1beta1"
+        ),
         pytest.param(review() | {"kind": "x" * 99}, UID, f"'{'x' * 56}...", id="a-long-kind"),
         pytest.param(review() | {"request": None}, None, "the review has no request", id="no-request"),
         pytest.param(review() | {"request": []}, None, "the review has no request", id="a-request-that-is-a-list"),
@@ -137,7 +149,7 @@ V1BETA1 = review() | {"apiVersion": "admission.k8s.io/v1beta1"}
         pytest.param(review(uid=7), None, "request.uid is missing or no string", id="a-number-as-uid"),
         pytest.param(review(uid=""), None, "request.uid is missing", id="an-empty-uid"),
         pytest.param(
-            review(operation=None), UID, "request.operation is None; one of CREATE, UPDATE", id="no-operation"
+            review(operation=None), UID, "request.operation is missing; one of CREATE, UPDATE", id="no-operation"
         ),
         pytest.param(review(operation="create"), UID, "request.operation is 'create'", id="an-odd-operation"),
         pytest.param(

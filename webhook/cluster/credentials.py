@@ -93,7 +93,10 @@ def in_cluster(
     try:
         loader.load_and_set(configuration)
     except (ConfigException, OSError) as error:
-        raise SettingsError(f"--in-cluster: {error}") from error
+        raise SettingsError(
+            f"--in-cluster: this is no pod with a service account ({str(error).strip('.')}); run it in one, or give "
+            "--kubeconfig FILE or --cluster FILE"
+        ) from error
     _use(configuration, TokenFile(directory / "token", clock))
     return configuration
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from webhook.errors import DumpError
+from webhook.errors import DumpError, SettingsError
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 
@@ -26,14 +26,22 @@ _Event = Any
 
 
 def documents_in(file: Path) -> Iterator[Any]:
-    """The documents of a file in order; an empty one is None. Raises DumpError if it cannot be read."""
+    """The documents of a file in order; an empty one is None.
+
+    Raises SettingsError if it cannot be opened, DumpError if what it holds cannot be read.
+    """
     try:
         text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise DumpError(f"{file}: {error.strerror}") from error
+        raise unopened(file, error) from error
     except UnicodeDecodeError as error:
         raise DumpError(f"{file}: is not UTF-8 text (byte {error.start})") from error
     return documents_of(text, str(file))
+
+
+def unopened(path: Path, error: OSError) -> SettingsError:
+    """What is said of a file or folder that cannot be opened: whoever named it has to name another."""
+    return SettingsError(f"{path}: {error.strerror}; give a file that is there and that this user may read")
 
 
 def documents_of(text: str, name: str) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from webhook.cluster.documents import SUFFIXES, documents_in
+from webhook.cluster.documents import SUFFIXES, documents_in, unopened
 from webhook.cluster.door import Manifest
 from webhook.cluster.kinds import resource_of
 from webhook.errors import DumpError
@@ -41,6 +41,8 @@ class Found:
 def load(path: str | Path) -> Dump:
     """Read a dump. Raises DumpError for anything that cannot be used, and for an object given twice.
 
+    Raises SettingsError for a file that cannot be opened.
+
     Objects of kinds that no decision looks at are left out, and counted in the notes.
     """
     root = Path(path)
@@ -63,7 +65,7 @@ def _files_of(root: Path) -> tuple[list[Path], list[str]]:
     try:
         entries = sorted(entry for entry in root.iterdir() if not entry.name.startswith("."))
     except OSError as error:
-        raise DumpError(f"{root}: {error.strerror}") from error
+        raise unopened(root, error) from error
     files = [entry for entry in entries if entry.suffix in SUFFIXES and entry.is_file()]
     if not files:
         raise DumpError(f"{root}: holds no file whose name ends in {', '.join(SUFFIXES)}")

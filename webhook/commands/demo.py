@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from webhook.commands.parameters import remember_variable
 from webhook.settings import variable
 
 _NAME = "tidb-ha-webhook"
@@ -20,6 +21,7 @@ _NAME = "tidb-ha-webhook"
     metavar="NODE",
     envvar=variable("emptiest"),
     show_envvar=True,
+    callback=remember_variable,
     help="Make another of the six nodes the emptiest: both tables follow.  [default: the one of the report]",
 )
 @click.option(
@@ -28,6 +30,7 @@ _NAME = "tidb-ha-webhook"
     metavar="FOLDER",
     envvar=variable("keep"),
     show_envvar=True,
+    callback=remember_variable,
     help="Leave the replay's dump, StatefulSets and reviews there, to go on with serve and plan. A file that is "
     "there and holds anything else is never overwritten.",
 )

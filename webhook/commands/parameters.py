@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import click
+from click.core import ParameterSource
 
 from webhook.durations import parse_seconds
 from webhook.settings import Settings, variable
@@ -16,6 +17,8 @@ Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
 
 DEFAULTS: Final = Settings()
+
+_VARIABLES: Final = "webhook.commands.parameters"
 
 
 class SecondsType(click.ParamType):  # type: ignore[type-arg] # generic only in click >= 8.3
@@ -36,11 +39,25 @@ class SecondsType(click.ParamType):  # type: ignore[type-arg] # generic only in 
 SECONDS: Final = SecondsType()
 
 
+def remember_variable(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """The callback of an option: note where its value came out of its variable, for `variables_used`."""
+    if parameter.name and ctx.get_parameter_source(parameter.name) is ParameterSource.ENVIRONMENT:
+        ctx.meta.setdefault(_VARIABLES, {})[parameter.opts[0]] = parameter.envvar
+    return value
+
+
+def variables_used(ctx: click.Context) -> Mapping[str, str]:
+    """The flags of the command that runs whose values came out of their variables, with these."""
+    used: Mapping[str, str] = ctx.meta.get(_VARIABLES, {})
+    return used
+
+
 def setting(flag: str, **attributes: Any) -> Decorator:
     """The option of a setting; the flag `--clock-allowance` is the field `clock_allowance` of `Settings`."""
     name = flag.removeprefix("--").replace("-", "_")
     default = attributes.setdefault("default", getattr(DEFAULTS, name))
     attributes.setdefault("show_default", f"{default:g} s" if attributes.get("type") is SECONDS else True)
+    attributes.setdefault("callback", remember_variable)
     return click.option(flag, name, envvar=variable(name), show_envvar=True, **attributes)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from webhook import logs
-from webhook.commands.parameters import setting
+from webhook.commands.parameters import remember_variable, setting
 from webhook.settings import LogFormat, settings_from, variable
 
 
@@ -21,6 +21,7 @@ from webhook.settings import LogFormat, settings_from, variable
     metavar="FILE",
     envvar=variable("cluster"),
     show_envvar=True,
+    callback=remember_variable,
     help="The dump to decide on: what `kubectl get nodes,pods,pvc,pv,sc,sts -A -o yaml` prints, one file or a "
     "folder of them.",
 )
@@ -34,6 +35,7 @@ from webhook.settings import LogFormat, settings_from, variable
     metavar="FILE",
     envvar=variable("filename"),
     show_envvar=True,
+    callback=remember_variable,
     help="What to create: Pods, StatefulSets (each stands for its pods that are not there) or AdmissionReviews, as "
     "YAML or JSON; - is standard input. May be repeated.",
 )
@@ -52,6 +54,7 @@ from webhook.settings import LogFormat, settings_from, variable
     show_default=True,
     envvar=variable("output"),
     show_envvar=True,
+    callback=remember_variable,
     help="A table, or JSON with groups, domains, warnings and the JSON Patches too.",
 )
 @click.pass_context

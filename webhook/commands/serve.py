@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from webhook import logs
+from webhook.commands import variables
 from webhook.commands.parameters import SECONDS, cluster_source, setting, together
 from webhook.settings import BIND_WITH_TLS, HEALTH_BIND_WITH_TLS, LogFormat, Settings, settings_from
 
@@ -126,6 +127,8 @@ def command(context: click.Context, /, **parameters: Any) -> None:
     """
     settings = settings_from(parameters, os.environ)
     logs.configure(settings.log_format)
+    for sentence in variables.unknown(os.environ, variables.known_to(context.find_root().command)):
+        logger.warning("%s", sentence)
     logger.info("works on %s", settings.describe_source())
 
     # Here, not above: see webhook/commands/__init__.py.

@@ -29,6 +29,7 @@ MIN_DOMAINS: Final = "min-domains"
 # Of Kubernetes.
 HOSTNAME: Final = "kubernetes.io/hostname"
 MIRROR_POD: Final = "kubernetes.io/config.mirror"
+DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 # Of tidb-operator v1 (app.kubernetes.io/*) and v2 (pingcap.com/*).
 V1_NAME: Final = "app.kubernetes.io/name"

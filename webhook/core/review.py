@@ -81,8 +81,8 @@ def parse_review(body: bytes) -> Review:
     request = mapping(top.get("request"))
     uid = text(request.get("uid")) or None
     if top.get("apiVersion") != API_VERSION or top.get("kind") != KIND:
-        found = f"{_shown(top.get('apiVersion'))} {_shown(top.get('kind'))}"
-        _refuse(f"not an {KIND} of {API_VERSION}: found {found}", uid)
+        found = f"apiVersion is {_shown(top.get('apiVersion'))}, kind is {_shown(top.get('kind'))}"
+        _refuse(f"not an {KIND} of {API_VERSION}: its {found}", uid)
     if not isinstance(top.get("request"), dict):
         _refuse("the review has no request", None)
     if uid is None:
@@ -198,8 +198,8 @@ def _manifest(request: Mapping[str, Any], operation: str, uid: str) -> dict[str,
 
 
 def _shown(value: object) -> str:
-    """A foreign value inside a message: quoted, never long."""
-    shown = repr(value)
+    """A foreign value inside a message: quoted, never long; what is null or not there is missing."""
+    shown = "missing" if value is None else repr(value)
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 

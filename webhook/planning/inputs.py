@@ -46,7 +46,8 @@ class Wanted:
 def read_wanted(names: Iterable[str], stdin: bytes = b"") -> tuple[Wanted, ...]:
     """Everything in these files, in order; the file "-" is `stdin`.
 
-    Raises DumpError for what cannot be read, is of another kind, or is there twice.
+    Raises DumpError for what cannot be read, is of another kind, or is there twice; SettingsError for a file that
+    cannot be opened.
     """
     found = [wanted for name in names for wanted in _read(name, stdin)]
     if not found:
