@@ -157,7 +157,7 @@ class World:
         apart = outcome == Outcome.GUARDED.value
         possible = [
             node.name
-            for node in case.feasible
+            for node in case.survey.feasible
             if not guard_reason(case.census, node) and not (apart and case.domain_of(node) in case.census.occupied)
         ]
         return next(iter(possible), "")
