@@ -145,8 +145,9 @@ def test_yaml_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactory
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("", "holds no object of a kind that is used here"),
-        ("---\n---\n", "holds no object of a kind that is used here"),
+        ("", ": holds no object at all; did kubectl find none, or fail?"),
+        ("---\n---\n", ": holds no object at all; did kubectl find none, or fail?"),
+        (a_list(), ": holds no object at all; did kubectl find none, or fail?"),
         (CONFIG_MAP, "holds no object of a kind that is used here"),
         ("a: [", ", document 1: cannot be read as YAML: line 2, column 1: "),
         (f"{json.dumps(NODE)[1:-1]}\n---\na: b: c\n", "cannot be read as YAML: line "),
@@ -194,6 +195,119 @@ def test_what_cannot_be_used_is_named(write: Write, content: object, complaint: 
     assert str(caught.value).startswith(str(path))
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+WHOLE = a_list(*({**NODE, "metadata": {"name": f"node-{number}", "labels": {"a": "b"}}} for number in range(3)))
+KUBECTLS = yaml.safe_dump(WHOLE)
+INDENTED = json.dumps(WHOLE, indent=4)
+
+
+@pytest.mark.parametrize("text", [KUBECTLS, INDENTED], ids=["YAML", "JSON"])
+def test_a_dump_that_was_cut_off_anywhere_is_asked_about(write: Write, text: str) -> None:
+    begun = text.index("node-0")
+    for end in range(begun, text.index("node-2") + 6):
+        with pytest.raises(DumpError, match=r"was the (dump|file) cut off\?$"):
+            load(write(text[:end]))
+
+
+@pytest.mark.parametrize("text", ["a: [}\nb: this is a second line\n", '{"a": } "b": "this is more"}'])
+def test_an_error_in_the_middle_of_a_file_is_none_of_its_end(write: Write, text: str) -> None:
+    with pytest.raises(DumpError) as caught:
+        load(write(text))
+    assert "cut off" not in str(caught.value)
+
+
+FORBIDDEN = 'Error from server (Forbidden): nodes is forbidden: User "x" cannot list resource "nodes"'
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("No resources found in db namespace.\n", 1, "No resources found in db namespace."),
+        (f"{FORBIDDEN}\n", 1, FORBIDDEN),
+        (f"{FORBIDDEN}\n{KUBECTLS}", 1, FORBIDDEN),
+        (f"{FORBIDDEN}\n{INDENTED}", 1, FORBIDDEN),
+        (f"{KUBECTLS}{FORBIDDEN}\n", KUBECTLS.count("\n") + 1, FORBIDDEN),
+        (f"{INDENTED}\n{FORBIDDEN}\n", INDENTED.count("\n") + 2, FORBIDDEN),
+        (
+            'error: the server doesn\'t have a resource type "tidbclusters"',
+            1,
+            'error: the server doesn\'t have a resource type "tidbclusters"',
+        ),
+        ("E1130 20:01:02.000001 1 memcache.go:265] x\ta: b", 1, "E1130 20:01:02.000001 1 memcache.go:265] x a: b"),
+        ("Unable to connect to the server: " + "x" * 300, 1, "Unable to connect to the server: " + "x" * 167 + ".."),
+    ],
+    ids=["none found", "forbidden", "and YAML", "and JSON", "after YAML", "after JSON", "kind", "log", "long"],
+)
+def test_a_message_of_kubectl_in_the_place_of_objects_is_shown(
+    write: Write, text: str, line: int, message: str
+) -> None:
+    path = write(text)
+    with pytest.raises(DumpError) as caught:
+        load(path)
+    assert str(caught.value) == (
+        f"{path}: line {line} is a message of kubectl, and no object: {message!r}; mend what it says, then make the "
+        "file anew"
+    )
+
+
+CLAIM = {**POD, "kind": "PersistentVolumeClaim"}
+VOLUME = {**NODE, "kind": "PersistentVolume"}
+SET = {**POD, "apiVersion": "apps/v1", "kind": "StatefulSet"}
+BAD = {"resources": {"limits": {"cpu": "x" * 300}}}
+
+
+@pytest.mark.parametrize(
+    ("content", "field"),
+    [
+        ({**NODE, "status": {"allocatable": {"cpu": "16 cores"}}}, '(Node n1): status.allocatable.cpu: "16 cores"'),
+        ({**NODE, "status": {"allocatable": {"pods": 1, "cpu": True}}}, "(Node n1): status.allocatable.cpu: True"),
+        ({**NODE, "status": {"allocatable": {"cpu": ["4"]}}}, "(Node n1): status.allocatable.cpu: ['4']"),
+        ({**POD, "spec": {"overhead": {"memory": "1 Gi"}}}, '(Pod p): spec.overhead.memory: "1 Gi"'),
+        (
+            {**POD, "spec": {"initContainers": [{}, BAD]}},
+            f'spec.initContainers[1].resources.limits.cpu: "{"x" * 60}.."',
+        ),
+        ({**POD, "spec": BAD}, "(Pod p): spec.resources.limits.cpu"),
+        ({**SET, "spec": {"template": {"spec": {"containers": [BAD]}}}}, "spec.template.spec.containers[0].resources"),
+        ({**SET, "spec": {"volumeClaimTemplates": [{"spec": BAD}]}}, "spec.volumeClaimTemplates[0].spec.resources"),
+        (
+            {**CLAIM, "spec": {"resources": {"requests": {"storage": "500 Gi"}}}},
+            'spec.resources.requests.storage: "500',
+        ),
+        ({**VOLUME, "spec": {"capacity": {"storage": "1Gb"}}}, '(PersistentVolume n1): spec.capacity.storage: "1Gb"'),
+    ],
+)
+def test_an_amount_that_cannot_be_read_is_named(write: Write, content: object, field: str) -> None:
+    with pytest.raises(DumpError) as caught:
+        load(write(content))
+    assert field in str(caught.value)
+    assert str(caught.value).endswith(" cannot be read; write it as in 4, 500m or 16Gi")
+
+
+def test_amounts_as_they_may_be_written_are_in_order(write: Write) -> None:
+    amounts = {"cpu": 4, "memory": "128e6", "pods": 1.5, "a": None, "b": "5Gi", "c": ".5", "d": "100m"}
+    assert load(write({**NODE, "status": {"allocatable": amounts}}))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "said"),
+    [
+        ({"name": "n" * 254}, f"(Pod {'n' * 60}..): metadata.name: has 254 characters; 253 are the most"),
+        ({"name": "Node_1"}, "(Pod Node_1): metadata.name: no cluster has such a name; it is made of lower-case"),
+        ({"name": "a", "namespace": "n" * 64}, "(Pod a): metadata.namespace: has 64 characters; 63 are the most"),
+        ({"name": "a", "namespace": "a b"}, "(Pod a): metadata.namespace: no cluster has such a name"),
+    ],
+)
+def test_a_name_that_no_cluster_has_is_refused(write: Write, metadata: dict[str, Any], said: str) -> None:
+    with pytest.raises(DumpError) as caught:
+        load(write({**POD, "metadata": metadata}))
+    assert said in str(caught.value)
+
+
+def test_names_of_kinds_that_are_not_used_may_be_any(write: Write) -> None:
+    role = {**CONFIG_MAP, "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
+    assert load(write(a_list(NODE, {**role, "metadata": {"name": "system:node"}})))
 
 
 def test_an_object_given_twice_is_named_with_both_places(write: Write, tmp_path: Path) -> None:

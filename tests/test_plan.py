@@ -401,6 +401,32 @@ def test_what_is_left_out_of_the_dump_is_said_on_standard_error(place: Place):
     assert result.exit_code == 0
 
 
+def test_a_name_that_makes_those_of_pods_or_claims_too_long_is_refused(place: Place):
+    of_pods = place.plan(a_cluster_with(), a_set("s" * 253, claims=()))
+    of_claims = place.plan(a_cluster_with(), a_set("s" * 251, replicas=11))
+
+    assert (of_pods.exit_code, of_claims.exit_code) == (1, 1)
+    end = "s" * 18
+    assert f"the name of a pod of it, ..{end}-0, would have 255 characters; 253 are the most" in of_pods.stderr
+    assert f"the name of a claim of it, ..{end}-0, would have 258 characters; 253 are the most" in of_claims.stderr
+
+
+def test_an_amount_that_cannot_be_read_is_named_wherever_it_stands(place: Place):
+    wanted = a_set()
+    wanted["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "4 cores"
+    review = review_of(pods_of_set(wanted)[0], namespace=NAMESPACE, uid="u")
+    field = 'spec.containers[0].resources.requests.cpu: "4 cores" cannot be read; write it as in 4, 500m or 16Gi'
+
+    by_set, by_pod = place.plan(a_cluster_with(), wanted), place.plan(a_cluster_with(), pods_of_set(wanted)[0])
+    place.file.write_text(json.dumps(review))
+    by_review = run("--cluster", place.dump, "-f", place.file)
+
+    assert [result.exit_code for result in (by_set, by_pod, by_review)] == [1, 1, 1]
+    assert f"(StatefulSet db-tikv): spec.template.{field}" in by_set.stderr
+    assert f"(Pod db-tikv-0): {field}" in by_pod.stderr
+    assert f"document 1, request.object: {field}" in by_review.stderr
+
+
 # --- odd clusters
 
 
@@ -411,7 +437,8 @@ def test_a_pod_that_owns_twenty_claims_is_placed(place: Place):
 
 
 def test_names_of_253_characters_are_placed_and_shown_whole(place: Place):
-    name = "s" * 251
+    # With which the claims, tikv-…-0, have 253.
+    name = "s" * 246
     nodes = tuple(f"{'n' * 252}{number}" for number in range(3))
 
     result = place.plan(a_cluster_with(nodes=nodes), a_set(name), output="table")

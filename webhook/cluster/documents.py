@@ -12,12 +12,14 @@ from typing import Any, Final
 
 import yaml
 
+from webhook.cluster.documents_spoilt import CUT_OFF, ends_too_early, kubectl_message
 from webhook.errors import DumpError, SettingsError
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 # The C parser where PyYAML was built with it.
 _PARSER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SYNTAX_ERRORS: Final = (yaml.scanner.ScannerError, yaml.parser.ParserError)
 _TAG: Final = "tag:yaml.org,2002:"
 # Times stay the strings that Kubernetes has them as, quoted or not.
 _TYPED: Final = frozenset(_TAG + name for name in ("null", "bool", "int", "float"))
@@ -47,10 +49,24 @@ def unopened(path: Path, error: OSError) -> SettingsError:
 def documents_of(text: str, name: str) -> Iterator[Any]:
     """The documents of a text that is called `name` in errors.
 
-    One that begins with a brace is read as JSON (one document after another), any other as YAML.
+    One that begins with a brace is read as JSON (one document after another), any other as YAML. Raises DumpError,
+    which names a message of kubectl where that is why it cannot be read.
     """
     reads = _json_documents if text.lstrip().startswith("{") else _yaml_documents
-    return reads(name, text)
+    try:
+        for document in reads(name, text):
+            if not _is_object(document) and kubectl_message(text):
+                raise DumpError(f"{name}: holds what is no object")
+            yield document
+    except DumpError as error:
+        if message := kubectl_message(text):
+            raise DumpError(f"{name}: {message}") from error
+        raise
+
+
+def _is_object(document: object) -> bool:
+    """Whether it may be one, or is empty. Some messages can be read as YAML: as a text, or as a key with a text."""
+    return document is None or (isinstance(document, dict) and not {"apiVersion", "kind"}.isdisjoint(document))
 
 
 def _json_documents(file: str, text: str) -> Iterator[Any]:
@@ -59,7 +75,10 @@ def _json_documents(file: str, text: str) -> Iterator[Any]:
     while position < len(text):
         try:
             document, position = decoder.raw_decode(text, position)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except json.JSONDecodeError as error:
+            is_cut = error.msg.startswith("Unterminated") or ends_too_early(text, error.pos)
+            raise DumpError(f"{file}: cannot be read as JSON: {error}{CUT_OFF if is_cut else ''}") from error
+        except RecursionError as error:
             raise DumpError(f"{file}: cannot be read as JSON: {error}") from error
         yield document
         position = _skip_space(text, position)
@@ -82,7 +101,9 @@ def _yaml_documents(file: str, text: str) -> Iterator[Any]:
                 yield _Builder(events, scalars).value(next(events))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         where = f"{file}, document {max(1, number)}"
-        raise DumpError(f"{where}: cannot be read as YAML: {_reason(error)}") from error
+        mark = error.problem_mark if isinstance(error, _SYNTAX_ERRORS) else None
+        is_cut = mark is not None and ends_too_early(text, _next_line(text, mark.line))
+        raise DumpError(f"{where}: cannot be read as YAML: {_reason(error)}{CUT_OFF if is_cut else ''}") from error
 
 
 class _Builder:
@@ -150,6 +171,11 @@ class _Scalars:
 
     def _made(self, tag: str, text: str) -> Any:
         return self._loader.construct_object(yaml.ScalarNode(tag, text))
+
+
+def _next_line(text: str, line: int) -> int:
+    """Where the line behind line number `line` (from 0) begins."""
+    return sum(len(each) for each in text.splitlines(keepends=True)[: line + 1])
 
 
 def _reason(error: Exception) -> str:

@@ -10,15 +10,14 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from webhook.cluster.documents import SUFFIXES, documents_in, unopened
 from webhook.cluster.door import Manifest
+from webhook.cluster.dump_checks import Found, checked, kind_of, object_at
 from webhook.cluster.kinds import resource_of
 from webhook.errors import DumpError
 
-_TEXTS: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
-_MAPS_OF_TEXTS: Final = ("labels", "annotations")
 _DEFAULT_NAMESPACE: Final = "default"
 
 
@@ -28,14 +27,6 @@ class Dump:
 
     objects: tuple[Manifest, ...]
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """An object of a file. `place` says where it was found: file, document, item and name."""
-
-    place: str
-    manifest: Manifest
 
 
 def load(path: str | Path) -> Dump:
@@ -49,6 +40,8 @@ def load(path: str | Path) -> Dump:
     files, notes = _files_of(root)
     found = [each for file in files for each in _objects_of(file)]
     kept = [each for each in found if resource_of(each.manifest) is not None]
+    if not found:
+        raise DumpError(f"{root}: holds no object at all; did kubectl find none, or fail?")
     if not kept:
         raise DumpError(f"{root}: holds no object of a kind that is used here (nodes, pods, claims, …)")
     _refuse_duplicates(kept)
@@ -82,57 +75,20 @@ def _objects_of(file: Path) -> Iterator[Found]:
 
 def unpacked(place: str, document: object) -> Iterator[Found]:
     """The object of a document, or those of its list. Raises DumpError, which begins with `place`."""
-    manifest = _object(place, "", document)
+    manifest = object_at(place, "", document)
     kind = manifest.get("kind")
+    if kind is None and isinstance(manifest.get("items"), list):
+        raise DumpError(f"{place}: has items and no kind, which kubectl prints after them: was the dump cut off?")
     if not isinstance(kind, str) or not kind.endswith("List") or (kind != "List" and "items" not in manifest):
-        yield _checked(place, manifest)
+        yield checked(place, manifest)
         return
     items = manifest.get("items")
     if not isinstance(items, list | None):
-        raise DumpError(f"{place}: items: must be a list, is {_kind_of(items)}")
+        raise DumpError(f"{place}: items: must be a list, is {kind_of(items)}")
     # The API server leaves apiVersion and kind out of the items of a typed list such as a NodeList.
     implied = {} if kind == "List" else {"apiVersion": manifest.get("apiVersion"), "kind": kind.removesuffix("List")}
     for index, item in enumerate(items or ()):
-        yield _checked(f"{place}, items[{index}]", {**implied, **_object(f"{place}, items[{index}]", "", item)})
-
-
-def _checked(place: str, manifest: Manifest) -> Found:
-    for field in ("apiVersion", "kind"):
-        if not isinstance(manifest.get(field), str) or not manifest[field]:
-            raise DumpError(f"{place}: {field}: must be a string, is {_kind_of(manifest.get(field))}")
-    metadata = _object(place, "metadata", manifest.get("metadata"))
-    place = f"{place} ({manifest['kind']} {metadata.get('name')})"
-    if not metadata.get("name"):
-        raise DumpError(f"{place}: metadata.name: missing; every object has a name")
-    for field in _TEXTS:
-        if not isinstance(metadata.get(field, ""), str | None):
-            raise DumpError(f"{place}: metadata.{field}: must be a string, is {_kind_of(metadata[field])}")
-    for field in _MAPS_OF_TEXTS:
-        _check_texts(place, f"metadata.{field}", metadata.get(field))
-    for field in ("spec", "status"):
-        if manifest.get(field) is not None:
-            _object(place, field, manifest[field])
-    return Found(place, manifest)
-
-
-def _check_texts(place: str, field: str, value: object) -> None:
-    if value is None:
-        return
-    for key, text in _object(place, field, value).items():
-        if not isinstance(key, str) or not isinstance(text, str):
-            raise DumpError(f"{place}: {field}.{key}: must be a string, is {_kind_of(text)}; quote it")
-
-
-def _object(place: str, field: str, value: object) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return value
-    where = f"{place}: {field}" if field else place
-    raise DumpError(f"{where}: must be an object, is {_kind_of(value)}")
-
-
-def _kind_of(value: object) -> str:
-    names = {type(None): "missing or null", str: "a string", bool: "a boolean", list: "a list", dict: "an object"}
-    return names.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)
+        yield checked(f"{place}, items[{index}]", {**implied, **object_at(f"{place}, items[{index}]", "", item)})
 
 
 def _refuse_duplicates(found: list[Found]) -> None:

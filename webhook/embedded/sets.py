@@ -12,6 +12,8 @@ from webhook.errors import WebhookError
 
 NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"
 INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"
+LONGEST_NAME: Final = 253
+"""Characters of the name of a pod or claim."""
 
 
 class SetError(WebhookError):
@@ -28,12 +30,25 @@ def pods_of(stateful_set: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     if not isinstance(inside(template, "spec"), dict):
         raise SetError("spec.template.spec: must be an object: the pods are made from it")
     for ordinal in _ordinals(stateful_set):
+        spec = _spec(stateful_set, template["spec"], f"{name}-{ordinal}")
+        _check_names(f"{name}-{ordinal}", spec)
         yield {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": _metadata(stateful_set, mapping(template), f"{name}-{ordinal}", ordinal),
-            "spec": _spec(stateful_set, template["spec"], f"{name}-{ordinal}"),
+            "spec": spec,
         }
+
+
+def _check_names(pod: str, spec: Mapping[str, Any]) -> None:
+    """Raises SetError for names that follow from the set's and are longer than an API server takes."""
+    claims = (text(inside(volume, "persistentVolumeClaim", "claimName")) for volume in spec["volumes"])
+    for kind, name in (("a pod", pod), *(("a claim", claim) for claim in claims)):
+        if len(name) > LONGEST_NAME:
+            raise SetError(
+                f"metadata.name: too long: the name of {kind} of it, ..{name[-20:]}, would have {len(name)} characters;"
+                f" {LONGEST_NAME} are the most"
+            )
 
 
 def _ordinals(stateful_set: Mapping[str, Any]) -> tuple[int, ...]:

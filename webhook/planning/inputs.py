@@ -10,9 +10,10 @@ from typing import Any, Final
 from webhook.cluster.documents import documents_in, documents_of
 from webhook.cluster.door import Manifest
 from webhook.cluster.dump import unpacked
+from webhook.cluster.dump_checks import check_quantities
 from webhook.cluster.kinds import stateful_sets_of
 from webhook.core.review import KIND as REVIEW
-from webhook.core.shapes import inside, text
+from webhook.core.shapes import inside, mapping, text
 from webhook.errors import DumpError
 
 STDIN: Final = "-"
@@ -77,6 +78,7 @@ def _documents(name: str, stdin: bytes) -> Iterator[Any]:
 
 def _wanted(place: str, document: object) -> Iterator[Wanted]:
     if isinstance(document, dict) and document.get("kind") == REVIEW:
+        check_quantities(f"{place}, request.object", {**mapping(inside(document, "request", "object")), "kind": POD})
         yield Wanted(place, REVIEW, document)
         return
     for found in unpacked(place, document):
