@@ -239,7 +239,7 @@ class Life:
         claim = self._claim(ordinal)
         volume = (claim or {}).get("spec", {}).get("volumeName", "")
         cordoned = self.cluster.get(NODES, node, timeout=1).get("spec", {}).get("unschedulable", False)
-        return not cordoned and (not volume or volume.startswith(f"pv-{node}-"))
+        return not cordoned and (not volume or volume.startswith((f"pv-{node}-", "network-")))
 
     def _bind_volume(self, ordinal: int, node: str) -> None:
         claim = self._claim(ordinal)
@@ -249,6 +249,13 @@ class Life:
         terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]
         volume = {"metadata": {"name": name}, "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}}
         self.cluster.create(PERSISTENT_VOLUMES, volume, timeout=1)
+        self._patch(CLAIMS, self.claim_name(ordinal), {"spec": {"volumeName": name}, "status": {"phase": "Bound"}})
+
+    def bind_anywhere(self, ordinal: int) -> None:
+        """The claim is Bound to a volume that every node can use."""
+        self.make_claim(ordinal)
+        name = f"network-{ordinal}"
+        self.cluster.create(PERSISTENT_VOLUMES, {"metadata": {"name": name}, "spec": {}}, timeout=1)
         self._patch(CLAIMS, self.claim_name(ordinal), {"spec": {"volumeName": name}, "status": {"phase": "Bound"}})
 
     def delete_pod(self, ordinal: int) -> None:

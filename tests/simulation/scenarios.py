@@ -73,8 +73,17 @@ class Report:
         )
 
 
-def run(seed: int, *, faults: bool, substitutes: Substitutes | None = None) -> Report:
-    """One life from a seed. Without faults nothing fails, and nobody but the controllers interferes."""
+def run(
+    seed: int,
+    *,
+    faults: bool,
+    substitutes: Substitutes | None = None,
+    besides: Callable[[Life], object] = lambda life: None,
+) -> Report:
+    """One life from a seed. Without faults nothing fails, and nobody but the controllers interferes.
+
+    `besides`: who else is in it.
+    """
     choices = RandomChoices(seed)
     shape = UNLABELLED if faults and choices.chance(0.01) else SHAPES[choices.index(len(SHAPES))]
     world = World(choices)
@@ -98,6 +107,7 @@ def run(seed: int, *, faults: bool, substitutes: Substitutes | None = None) -> R
         _store_at_the_last_moment(life)
     else:
         _bootstrap(life)
+    besides(life)
     world.run()
     report = Report(1, life.answered, life.oracle.outcomes, life.trouble.counts)
     report.unsafe = [f"seed {seed}: {text}" for text in life.oracle.unsafe]

@@ -71,6 +71,10 @@ class GroupStore:
             proposed=surroundings.proposed,
         )
 
+    def list_pods(self, group: Group, deadline: Deadline) -> tuple[Pod, ...]:
+        """The group's visible pods alone."""
+        return self._pods(self._reader(deadline), group)
+
     def confirm_nodes(self, names: Iterable[str], deadline: Deadline) -> tuple[FreshNode, ...]:
         """Step 4: read nodes that were proposed and chosen, and the pods that are bound to them, directly."""
         reader = self._reader(deadline)
