@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from webhook.cli import main
+from webhook.cluster import door, kinds
 from webhook.core import keys
 from webhook.core.caps import cap
 from webhook.core.model import MemberClass
@@ -53,3 +54,22 @@ def test_the_caps_are_those_of_the_code(name: str, member_class: MemberClass, in
     caps = [cap(member_class, r, domains=6, in_use=in_use, copies=3, min_domains=None) for r in range(2, 13)]
 
     assert row(name) == ["-", *("none" if each is None else str(each) for each in caps)]
+
+
+def test_a_dump_is_of_every_kind_that_decisions_look_at():
+    short = {
+        "ns": door.NAMESPACES,
+        "pvc": door.CLAIMS,
+        "pv": door.PERSISTENT_VOLUMES,
+        "sc": door.STORAGE_CLASSES,
+        "sts": door.STATEFUL_SETS,
+    }
+    plural = {resource.plural: resource for resource in kinds.BUILT_IN}
+
+    named = {(short | plural)[name] for name in kinds.DUMPED.split(",")}
+
+    assert named == set(kinds.BUILT_IN) - {door.EVENTS}
+
+
+def test_the_help_of_plan_names_the_kinds_of_a_dump():
+    assert "".join(re.findall(r"kinds=(?:\$kinds)?(\S+)", main.commands["plan"].help or "")) == kinds.DUMPED

@@ -1,4 +1,4 @@
-"""Cluster dumps: what `kubectl get nodes,pods,pvc,pv,sc,sts -A -o yaml` (or json) prints, as objects.
+"""Cluster dumps: what `kubectl get … -A -o yaml` (or json) prints of the kinds in `kinds.py`, as objects.
 
 A dump is one file or a directory of files; a file holds one document or several, each an object or a list of
 objects. Whatever cannot be used is named by file, document and field; nothing is skipped in silence.

@@ -37,6 +37,11 @@ CUSTOM: Final = (
 )
 """Served where tidb-operator's custom resource definitions are installed."""
 
+DUMPED: Final = "nodes,ns,pods,pvc,pv,sc,sts,csinodes,csidrivers,csistoragecapacities,volumeattachments"
+"""What decisions look at of what every API server serves, in kubectl's words; events only explain."""
+
+DUMP_COMMAND: Final = f"kubectl get {DUMPED} -A -o yaml"
+
 _BY_GROUP_AND_KIND: Final = {(resource.group, resource.kind): resource for resource in BUILT_IN + CUSTOM}
 
 

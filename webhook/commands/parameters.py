@@ -85,7 +85,7 @@ cluster_source = together(
         "--cluster",
         type=click.Path(exists=True, path_type=Path),
         metavar="FILE",
-        help="Use no API server but the embedded cluster, on a dump: what `kubectl get "
-        "nodes,pods,pvc,pv,sc,sts -A -o yaml` prints, one file or a folder of them.",
+        help="Use no API server but the embedded cluster, on a dump: what `kubectl get … -A -o "
+        "yaml` prints (plan --help has the kinds), one file or a folder of them.",
     ),
 )

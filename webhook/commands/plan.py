@@ -22,7 +22,7 @@ from webhook.settings import LogFormat, settings_from, variable
     envvar=variable("cluster"),
     show_envvar=True,
     callback=remember_variable,
-    help="The dump to decide on: what `kubectl get nodes,pods,pvc,pv,sc,sts -A -o yaml` prints, one file or a "
+    help="The dump to decide on: what `kubectl get … -A -o yaml` prints (the kinds are below), one file or a "
     "folder of them.",
 )
 @click.option(
@@ -72,7 +72,9 @@ def command(
 
     \b
     Would three more stores find a place?
-      kubectl get nodes,pods,pvc,pv,sc,sts -A -o yaml > dump.yaml
+      kinds=nodes,ns,pods,pvc,pv,sc,sts
+      kinds=$kinds,csinodes,csidrivers,csistoragecapacities,volumeattachments
+      kubectl get $kinds -A -o yaml > dump.yaml
       kubectl get sts db-tikv -n db -o json | jq '.spec.replicas = 6' |
         tidb-ha-webhook plan --cluster dump.yaml -f -
     """

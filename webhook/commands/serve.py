@@ -122,7 +122,6 @@ def command(context: click.Context, /, **parameters: Any) -> None:
 
     \b
     Try it on a dump, without a cluster:
-      kubectl get nodes,pods,pvc,pv,sc,sts -A -o yaml > dump.yaml
       tidb-ha-webhook serve --cluster dump.yaml --log-format text
     """
     settings = settings_from(parameters, os.environ)

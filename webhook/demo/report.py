@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from webhook.cluster.kinds import DUMP_COMMAND
 from webhook.core.keys import DECISION
 from webhook.core.model import Decision
 from webhook.demo.incident import Incident
@@ -102,7 +103,7 @@ class Report:
         )
         self._line(f"  curl -H 'Content-Type: application/json' --data-binary @{review} http://localhost:8443/mutate")
         self._line("# the same with your own cluster's state")
-        self._line("  kubectl get nodes,pods,pvc,pv,sc,sts -A -o yaml > dump.yaml")
+        self._line(f"  {DUMP_COMMAND} > dump.yaml")
 
     def _command(self, what: str, arguments: str) -> None:
         self._line(f"# {what}")

@@ -9,9 +9,9 @@ from webhook.cluster import contexts
 from webhook.cluster.about import ServerAbout
 from webhook.cluster.api import ApiDoor
 from webhook.cluster.door import CLAIMS, NODES, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS, STORAGE_CLASSES, Door, Resource
+from webhook.cluster.kinds import DUMP_COMMAND
 from webhook.cluster.reader import Reader
 from webhook.deadline import Deadline
-from webhook.operating.failures import DUMP_COMMAND
 from webhook.settings import ClusterSource, Settings
 from webhook.wiring import configuration_of, door_of, kubeconfig_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
+from webhook.cluster.kinds import DUMP_COMMAND
 from webhook.errors import (
     ApiError,
     DumpError,
@@ -17,8 +17,6 @@ from webhook.errors import (
     UnknownOutcome,
 )
 from webhook.settings import ClusterSource, Settings
-
-DUMP_COMMAND: Final = "kubectl get nodes,pods,pvc,pv,sc,sts -A -o yaml"
 
 
 @contextmanager
