@@ -21,7 +21,7 @@ from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.quantities import requests_of
 from webhook.cluster.store import GroupStore
 from webhook.core import keys
-from webhook.core.model import Cause, Outcome
+from webhook.core.outcomes import Cause, Outcome
 from webhook.core.policy import decide_by_options
 from webhook.deadline import Deadline
 from webhook.events import Notice

@@ -31,7 +31,8 @@ from webhook.cluster.door import CLAIMS, STATEFUL_SETS, Manifest
 from webhook.cluster.quantities import requests_of
 from webhook.core import keys
 from webhook.core.affinity import PatchError
-from webhook.core.model import Cause, Decision, Group, Outcome
+from webhook.core.model import Decision, Group
+from webhook.core.outcomes import Cause, Outcome
 from webhook.deadline import Deadline
 from webhook.errors import Forbidden, ReviewError, UnknownOutcome
 from webhook.locking.protocol import Answer, Request

@@ -22,7 +22,7 @@ from stand import Stand, is_free
 
 from webhook.cluster.door import NODES, Manifest
 from webhook.core import keys
-from webhook.core.model import Cause, Outcome
+from webhook.core.outcomes import Cause, Outcome
 from webhook.errors import ApiError, Forbidden, OutOfTime, TooManyRequests, UnknownOutcome
 
 NO_ANSWER = UnknownOutcome("list", "pods", detail="connection reset")

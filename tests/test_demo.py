@@ -29,7 +29,8 @@ from rich.console import Console
 from webhook.cli import main
 from webhook.commands.demo import program
 from webhook.core.affinity import patch_for
-from webhook.core.model import Cause, Decision, Outcome
+from webhook.core.model import Decision
+from webhook.core.outcomes import Cause, Outcome
 from webhook.core.review import allow, deny
 from webhook.demo.certificate import write_certificate
 from webhook.demo.clients import Client, Reply

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import values
 from prometheus_client.parser import text_string_to_metric_families
 
-from webhook.core.model import Cause, Outcome
+from webhook.core.outcomes import Cause, Outcome
 from webhook.errors import SettingsError
 from webhook.metrics import DIRECTORY_VARIABLE, Metrics, shared_directory
 

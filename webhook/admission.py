@@ -19,8 +19,9 @@ from webhook.core.affinity import PatchResult, patch_for
 from webhook.core.carriers import OptionCarriers
 from webhook.core.groups import Recognised
 from webhook.core.manifests import pod_from
-from webhook.core.model import Cause, Decision, Group, Options, Outcome
+from webhook.core.model import Decision, Group, Options
 from webhook.core.objects import Pod
+from webhook.core.outcomes import UNREADABLE, Cause, Outcome
 from webhook.core.policy import nothing_to_decide, untouched_cause, when_unplaceable
 from webhook.core.records import DecisionRecord
 from webhook.core.repeated import has_own_guard, own_placement
@@ -36,10 +37,6 @@ logger = logging.getLogger(__name__)
 
 # Clients of Kubernetes wait so long (s) after a 429 and try again by themselves.
 RETRY_AFTER: Final = 1
-# Causes that say "the records could not be read": a decision of ours on the pod is then left as it stands.
-UNREADABLE: Final = frozenset(
-    {Cause.API_TROUBLE, Cause.API_FORBIDDEN, Cause.BUDGET_USED_UP, Cause.BUSY, Cause.NEWER_FORMAT}
-)
 
 
 class Reviewer(Protocol):

@@ -25,7 +25,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from webhook.core.groups import MEMBER_CLASSES
-from webhook.core.model import Cause, Outcome
+from webhook.core.outcomes import Cause, Outcome
 from webhook.errors import SettingsError
 
 PREFIX: Final = "tidb_ha_webhook"

@@ -15,8 +15,9 @@ from webhook.core import keys
 from webhook.core.groups import recognise
 from webhook.core.manifests import pod_from
 from webhook.core.messages import EVENT_LIMIT
-from webhook.core.model import Cause, Decision, Group, Outcome
+from webhook.core.model import Decision, Group
 from webhook.core.objects import Pod
+from webhook.core.outcomes import Cause, Outcome
 
 
 def the_group() -> Group:

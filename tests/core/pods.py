@@ -9,7 +9,8 @@ import jsonpatch
 
 from webhook.core import keys
 from webhook.core.affinity import PatchResult, patch_for
-from webhook.core.model import Cause, Decision, Family, Group, MemberClass, Outcome
+from webhook.core.model import Decision, Family, Group, MemberClass
+from webhook.core.outcomes import Cause, Outcome
 
 Manifest = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

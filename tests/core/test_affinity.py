@@ -34,7 +34,8 @@ from core.pods import (
 
 from webhook.core import affinity, keys
 from webhook.core.affinity import PatchError, patch_for
-from webhook.core.model import Cause, Decision, Outcome
+from webhook.core.model import Decision
+from webhook.core.outcomes import Cause, Outcome
 from webhook.core.records import record_from
 
 PIN_TERM = {"matchFields": [pinned_to("n1")]}

@@ -30,7 +30,8 @@ from hypothesis import strategies as st
 
 from webhook.core import keys
 from webhook.core.affinity import patch_for
-from webhook.core.model import Cause, Decision, Outcome
+from webhook.core.model import Decision
+from webhook.core.outcomes import Cause, Outcome
 
 NAMES = ("n1", "n2", "n3")
 NODES = {

@@ -32,7 +32,8 @@ from webhook.core import affinity, keys
 from webhook.core.affinity import PatchError, limits_of, patch_for
 from webhook.core.guard import keeps_off_group
 from webhook.core.limits import Limits
-from webhook.core.model import Cause, Decision, Group, Outcome
+from webhook.core.model import Decision, Group
+from webhook.core.outcomes import Cause, Outcome
 
 OWN_AFFINITY = node_terms(in_zone("a"))
 FOREIGN = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "other"}}}

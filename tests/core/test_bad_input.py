@@ -33,7 +33,7 @@ from webhook.core.manifests import (
     storage_class_from,
     volume_from,
 )
-from webhook.core.model import Outcome, Placing
+from webhook.core.model import Placing
 from webhook.core.objects import (
     LabelSelector,
     NodeSelector,
@@ -44,6 +44,7 @@ from webhook.core.objects import (
     Taint,
     Toleration,
 )
+from webhook.core.outcomes import Outcome
 from webhook.core.placement import decide
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -21,8 +21,9 @@ from webhook.core.groups import (
     owns_claim,
     recognise,
 )
-from webhook.core.model import Cause, Family, Group, MemberClass
+from webhook.core.model import Family, Group, MemberClass
 from webhook.core.objects import OwnerReference, Pod
+from webhook.core.outcomes import Cause
 
 STATEFUL_SET = OwnerReference("apps/v1", "StatefulSet", "db-tikv", "o1")
 ADVANCED = OwnerReference("apps.pingcap.com/v1", "StatefulSet", "db-tikv", "o1")

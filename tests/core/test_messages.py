@@ -17,8 +17,9 @@ from webhook.core.messages import (
     warning,
     warnings,
 )
-from webhook.core.model import Cause, Decision, Family, Group, MemberClass, Outcome
+from webhook.core.model import Decision, Family, Group, MemberClass
 from webhook.core.objects import Pod
+from webhook.core.outcomes import Cause, Outcome
 
 POD = Pod("db", "basic-tikv-0")
 GROUP = Group("db", "basic", "tikv", Family.OPERATOR_V1, MemberClass.REPLICATED, ())

@@ -24,8 +24,9 @@ from builders import (
 )
 
 from webhook.core import keys
-from webhook.core.model import Cause, Decision, Outcome
+from webhook.core.model import Decision
 from webhook.core.objects import Taint
+from webhook.core.outcomes import Cause, Outcome
 from webhook.core.placement import decide
 
 OTHERS = Taint("dedicated", "others", "NoSchedule")

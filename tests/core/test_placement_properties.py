@@ -33,7 +33,7 @@ from hypothesis import strategies as st
 from webhook.core import keys
 from webhook.core.counting import guard_key
 from webhook.core.feasibility import infeasible_reason
-from webhook.core.model import Entry, Outcome, Placing, Snapshot
+from webhook.core.model import Entry, Placing, Snapshot
 from webhook.core.objects import (
     Claim,
     HostPort,
@@ -45,6 +45,7 @@ from webhook.core.objects import (
     SpreadConstraint,
     Taint,
 )
+from webhook.core.outcomes import Outcome
 from webhook.core.placement import decide
 from webhook.core.volumes import claims_by_name, claims_of_pod, volume_verdict
 

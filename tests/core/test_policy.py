@@ -22,8 +22,9 @@ from builders import (
 
 from webhook.core import keys
 from webhook.core.limits import NO_GUARD, NO_PIN, Limits
-from webhook.core.model import Cause, Decision, Options, Outcome, Placement, Placing, Snapshot, WhenUnplaceable
+from webhook.core.model import Decision, Options, Placement, Placing, Snapshot, WhenUnplaceable
 from webhook.core.objects import Pod
+from webhook.core.outcomes import Cause, Outcome
 from webhook.core.placement import decide
 from webhook.core.policy import decide_by_options, nothing_to_decide, untouched_cause, when_unplaceable
 

@@ -19,8 +19,8 @@ from builders import (
     running_members,
 )
 
-from webhook.core.model import Outcome
 from webhook.core.objects import HostPort, LabelSelector, PodAffinityTerm, PodOnNode, SpreadConstraint
+from webhook.core.outcomes import Outcome
 from webhook.core.placement import decide
 
 OWN = LabelSelector(dict(make_group().selector))

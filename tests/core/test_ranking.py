@@ -24,8 +24,9 @@ from builders import (
     running_pod,
 )
 
-from webhook.core.model import Decision, Outcome
+from webhook.core.model import Decision
 from webhook.core.objects import PodOnNode
+from webhook.core.outcomes import Outcome
 from webhook.core.placement import decide
 
 

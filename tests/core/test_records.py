@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.core import keys
-from webhook.core.model import Cause, Decision, Outcome
+from webhook.core.model import Decision
 from webhook.core.objects import Pod
+from webhook.core.outcomes import Cause, Outcome
 from webhook.core.records import (
     SIZE_LIMIT,
     DecisionRecord,

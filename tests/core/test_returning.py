@@ -22,7 +22,8 @@ from builders import (
     running_pod,
 )
 
-from webhook.core.model import Cause, Decision, Outcome
+from webhook.core.model import Decision
+from webhook.core.outcomes import Cause, Outcome
 from webhook.core.placement import decide
 
 CORDONED = "node(s) were unschedulable"

@@ -24,7 +24,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.core import keys
-from webhook.core.model import Cause, Decision, Entry, Outcome, Placing, Snapshot
+from webhook.core.model import Decision, Entry, Placing, Snapshot
+from webhook.core.outcomes import Cause, Outcome
 from webhook.core.placement import decide
 from webhook.core.rounds import Planned, own_claim, plan_round
 

@@ -18,7 +18,8 @@ from builders import (
     running_pod,
 )
 
-from webhook.core.model import Decision, Outcome
+from webhook.core.model import Decision
+from webhook.core.outcomes import Outcome
 from webhook.core.placement import decide
 
 

@@ -27,8 +27,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.core import keys
-from webhook.core.model import Outcome
 from webhook.core.objects import Taint
+from webhook.core.outcomes import Outcome
 from webhook.core.placement import decide
 from webhook.core.seeking import MANY
 

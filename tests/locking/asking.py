@@ -11,7 +11,8 @@ from stand import BUDGET, Replica
 from webhook.cluster.door import Manifest
 from webhook.core.groups import recognise
 from webhook.core.manifests import pod_from
-from webhook.core.model import Cause, Group, Outcome, Placing
+from webhook.core.model import Group, Placing
+from webhook.core.outcomes import Cause, Outcome
 from webhook.deadline import Deadline
 from webhook.locking.protocol import Answer, Request
 from webhook.locking.round import Round

@@ -15,7 +15,8 @@ from webhook.cluster.quantities import requests_of
 from webhook.cluster.store import GroupStore
 from webhook.core.groups import recognise
 from webhook.core.manifests import pod_from
-from webhook.core.model import Cause, Decision, Outcome, Placing, Snapshot
+from webhook.core.model import Decision, Placing, Snapshot
+from webhook.core.outcomes import Cause, Outcome
 from webhook.deadline import Deadline
 from webhook.errors import UnknownOutcome
 from webhook.locking.confirming import CHANGING

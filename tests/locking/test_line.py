@@ -14,18 +14,9 @@ from polling import eventually
 
 from webhook.core import keys
 from webhook.core.carriers import OptionCarriers
-from webhook.core.model import (
-    Cause,
-    ClaimListing,
-    Decision,
-    Group,
-    GroupState,
-    Options,
-    Outcome,
-    Placing,
-    Snapshot,
-)
+from webhook.core.model import ClaimListing, Decision, Group, GroupState, Options, Placing, Snapshot
 from webhook.core.objects import Claim
+from webhook.core.outcomes import Cause, Outcome
 from webhook.core.storage import Volumes
 from webhook.deadline import Deadline
 from webhook.locking.attempt import Tools

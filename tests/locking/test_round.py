@@ -13,7 +13,8 @@ from stand import BUDGET, START, Stand
 
 from webhook.cluster.door import CLAIMS, NODES, TIDB_CLUSTERS
 from webhook.core import keys
-from webhook.core.model import Cause, Outcome, WhenUnplaceable
+from webhook.core.model import WhenUnplaceable
+from webhook.core.outcomes import Cause, Outcome
 from webhook.errors import Conflict, Forbidden, Invalid, NotFound, TooManyRequests, UnknownOutcome
 from webhook.locking.protocol import Answer
 from webhook.locking.waiting import LEAST_LEFT

@@ -15,7 +15,7 @@ from stand import EXPIRY, START, Stand
 
 from webhook.cluster.door import CLAIMS, NODES, PODS, Manifest
 from webhook.core import keys
-from webhook.core.model import Cause, Outcome
+from webhook.core.outcomes import Cause, Outcome
 from webhook.errors import Conflict, Forbidden, NotFound, OutOfTime, UnknownOutcome
 
 

@@ -15,8 +15,9 @@ from webhook.core.affinity import patch_for
 from webhook.core.groups import recognise
 from webhook.core.keys import ENTRY_PREFIX, GUARD, LOCK, PVC_DEFER_DELETING
 from webhook.core.manifests import pod_from
-from webhook.core.model import Decision, Group, Outcome, Placing
+from webhook.core.model import Decision, Group, Placing
 from webhook.core.objects import Pod
+from webhook.core.outcomes import Outcome
 from webhook.core.placement import decide
 from webhook.core.selectors import pinned_node
 from webhook.deadline import Deadline

@@ -9,7 +9,7 @@ from webhook.cluster.door import PODS
 from webhook.cluster.memory import MemoryCluster
 from webhook.core.keys import GUARD
 from webhook.core.manifests import pod_from
-from webhook.core.model import Outcome
+from webhook.core.outcomes import Outcome
 from webhook.core.records import token_of
 from webhook.core.selectors import pinned_node
 from webhook.locking.protocol import Answer

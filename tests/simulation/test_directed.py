@@ -12,7 +12,7 @@ import pytest
 
 from webhook.cluster.door import CLAIMS
 from webhook.core.keys import ENTRY_PREFIX, LOCK
-from webhook.core.model import Outcome
+from webhook.core.outcomes import Outcome
 
 from .faults import TOKEN
 from .life import Life, Replica, Shape, Substitutes

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from webhook.core.model import Outcome
+from webhook.core.outcomes import Outcome
 
 from .life import Life, Shape
 from .world import Call, EveryChoice, World

@@ -16,8 +16,9 @@ from typing import Final
 from webhook.core import keys, options
 from webhook.core.carriers import OptionCarriers
 from webhook.core.feasibility import infeasible_reason
-from webhook.core.model import Cause, Decision, Group, Outcome, Placing, Snapshot
+from webhook.core.model import Decision, Group, Placing, Snapshot
 from webhook.core.objects import Pod
+from webhook.core.outcomes import PINNING, UNREADABLE, Cause, Outcome
 from webhook.core.policy import nothing_to_decide, untouched_cause
 from webhook.core.records import DecisionRecord, record_from
 from webhook.core.repeated import own_placement
@@ -26,24 +27,12 @@ from webhook.core.volumes import claims_by_name, claims_of_pod
 NODE_IS_GONE: Final = "the node is gone"
 PENDING: Final = ("", "Pending")
 
-_PINNING: Final = frozenset({Outcome.PINNED, Outcome.RETURNED})
 # Guards that another life would get again, or that wait for something that only people can mend.
 _ON_PURPOSE: Final = {
     Cause.GUARD_OPTION.value: "the option placement is Guard",
     Cause.OTHER_SCHEDULER.value: "another scheduler places it",
 }
 _FOR_GOOD: Final = {**_ON_PURPOSE, Cause.NO_LOCK_CLAIM.value: "it is guarded for want of a claim"}
-# Decisions that say nothing of the pod: what they rest on could not be read.
-_TROUBLE: Final = frozenset(
-    {
-        Cause.API_TROUBLE,
-        Cause.API_FORBIDDEN,
-        Cause.BUDGET_USED_UP,
-        Cause.BUSY,
-        Cause.NEWER_FORMAT,
-        Cause.INTERNAL,
-    }
-)
 
 
 class Kind(StrEnum):
@@ -138,7 +127,7 @@ def sight(snapshot: Snapshot, placing: Placing, held: Held, decision: Decision) 
 def judge(held: Held, seen: Sight) -> Finding:
     """Whether the pod should be freed."""
     decision = seen.decision
-    if decision.cause in _TROUBLE:
+    if decision.cause in UNREADABLE:
         return Finding(Verdict.UNKNOWN, decision.detail or decision.cause.value)
     if not seen.wanted:
         return Finding(Verdict.LEAVE, "its owner would not create it again")
@@ -146,7 +135,7 @@ def judge(held: Held, seen: Sight) -> Finding:
         return Finding(Verdict.LEAVE, f"it can run on {held.node}")
     if held.kind is Kind.GUARDED and seen.settling:
         return Finding(Verdict.LEAVE, "the scheduler has chosen a node for its volume")
-    if decision.outcome in _PINNING and decision.node != held.node:
+    if decision.outcome in PINNING and decision.node != held.node:
         return Finding(Verdict.FREE, f"{decision.node} is possible")
     if decision.outcome is Outcome.UNTOUCHED or decision.cause.value in _ON_PURPOSE:
         return Finding(Verdict.LEAVE, f"{decision.cause.value}: it is not ours to place")
@@ -167,7 +156,7 @@ def _not_waiting(pod: Pod, *, gated: bool) -> str:
 
 
 def _by_record(pod: Pod, group: Group, record: DecisionRecord) -> Held | LeftAlone:
-    if record.outcome in _PINNING:
+    if record.outcome in PINNING:
         if own_placement(pod, group) is None:
             return LeftAlone("somebody has taken off what holds it")
         return Held(pod, group, Kind.PINNED, record.node)

@@ -6,7 +6,7 @@ from typing import Final
 
 from webhook.controller.rescue import Held, Kind, Sight
 from webhook.core import messages
-from webhook.core.model import Cause
+from webhook.core.outcomes import Cause
 
 REPLACED: Final = "PodReplaced"
 CANNOT_RUN: Final = "PodCannotRun"

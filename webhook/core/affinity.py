@@ -16,7 +16,8 @@ from typing import Any
 from webhook.core import guard, keys, pin
 from webhook.core.jsonpatch import Operation, PatchError, apply, difference, duplicate, put
 from webhook.core.limits import NO_GUARD, NO_PIN, Limits
-from webhook.core.model import Cause, Decision, Family, Group, Outcome
+from webhook.core.model import Decision, Family, Group
+from webhook.core.outcomes import PINNING, Cause, Outcome
 from webhook.core.pin import Marks, Wanted, marks_of
 from webhook.core.records import decision_annotation
 from webhook.core.shapes import inside, items, mapping, text
@@ -110,7 +111,7 @@ def limits_of(theirs: dict[str, Any], group: Group) -> Limits:
 def _planned(theirs: dict[str, Any], group: Group, decision: Decision) -> _Plan:
     """What to put in, given the pod without anything of ours."""
     plan = _Plan(decision)
-    if decision.outcome in pin.PINNING:
+    if decision.outcome in PINNING:
         plan = _plan_pin(theirs, group, plan)
     if plan.decision.outcome is Outcome.GUARDED or plan.decision.guard_too:
         plan = _plan_guard(theirs, group, plan)
@@ -175,7 +176,7 @@ def _annotate(pod: dict[str, Any], plan: _Plan, token: str | None) -> None:
     record = decision_annotation(
         plan.decision, member, token, selector_pin=pinned, key_exists=key_exists, avoids=avoids
     )
-    assigned = plan.decision.node if plan.decision.outcome in pin.PINNING else ""
+    assigned = plan.decision.node if plan.decision.outcome in PINNING else ""
     _set_annotations(pod, {keys.ASSIGNED_NODE: assigned, keys.DECISION: record, keys.GUARD: plan.guard})
 
 

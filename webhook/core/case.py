@@ -10,9 +10,10 @@ from webhook.core.caps import cap, width
 from webhook.core.counting import Census, take_census
 from webhook.core.feasibility import Question, eligible, filters_for, possibility, question_for
 from webhook.core.filtering import Filter
-from webhook.core.model import Decision, MemberClass, Outcome, Placing, Snapshot
+from webhook.core.model import Decision, MemberClass, Placing, Snapshot
 from webhook.core.node_index import index_of
 from webhook.core.objects import Node
+from webhook.core.outcomes import Outcome
 from webhook.core.volumes import VolumeVerdict
 from webhook.core.whereabouts import Whereabouts
 

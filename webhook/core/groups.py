@@ -14,8 +14,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from webhook.core import keys
-from webhook.core.model import Cause, Family, Group, MemberClass
+from webhook.core.model import Family, Group, MemberClass
 from webhook.core.objects import Claim, OwnerReference, Pod
+from webhook.core.outcomes import Cause
 from webhook.core.shapes import inside, texts
 
 # The one list of components that are kept apart; the chart and the floor must name the same ones.

@@ -10,6 +10,7 @@ from enum import StrEnum
 from webhook.core.carriers import OptionCarriers
 from webhook.core.limits import Limits
 from webhook.core.objects import EMPTY, NO_QUANTITIES, Claim, Node, Pod, PodOnNode
+from webhook.core.outcomes import Cause, Outcome
 from webhook.core.storage import Volumes
 
 
@@ -202,42 +203,6 @@ class Placing:
     pod: Pod
     requests: Mapping[str, Decimal] = field(default_factory=lambda: NO_QUANTITIES)
     limits: Limits = field(default_factory=Limits)
-
-
-class Outcome(StrEnum):
-    """What the pod gets."""
-
-    PINNED = "pinned"
-    RETURNED = "returned"
-    RETURNED_WAITING = "returned-waiting"
-    GUARDED = "guarded"
-    DENIED = "denied"
-    ADMITTED = "admitted"
-    UNTOUCHED = "untouched"
-    UNCHANGED = "unchanged"
-
-
-class Cause(StrEnum):
-    """Why there is no pin; the label of metrics, the reason of events."""
-
-    NONE = ""
-    NO_SAFE_NODE = "NoSafeNode"
-    UNKNOWN_DOMAIN = "UnknownDomain"
-    NO_LOCK_CLAIM = "NoLockClaim"
-    BUDGET_USED_UP = "BudgetUsedUp"
-    BUSY = "Busy"
-    API_TROUBLE = "ApiTrouble"
-    API_FORBIDDEN = "ApiForbidden"
-    NEWER_FORMAT = "NewerFormat"
-    GUARD_OPTION = "GuardOption"
-    OTHER_SCHEDULER = "OtherScheduler"
-    TIDB_SCHEDULER = "TidbScheduler"
-    REQUESTER_FIELDS = "RequesterFields"
-    SET_OF_ONE = "SetOfOne"
-    SKIP_OPTION = "SkipOption"
-    NOT_A_MEMBER = "NotAMember"
-    UNUSABLE_SELECTOR = "UnusableSelector"
-    INTERNAL = "Internal"
 
 
 @dataclass(frozen=True, slots=True)

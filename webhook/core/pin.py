@@ -16,13 +16,12 @@ from typing import Any, Final
 
 from webhook.core import keys
 from webhook.core.jsonpatch import put
-from webhook.core.model import Outcome
+from webhook.core.outcomes import PINNING
 from webhook.core.records import record_from
 from webhook.core.shapes import inside, items, mapping, text
 
 REQUIRED: Final = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 NODE_SELECTOR: Final = ("spec", "nodeSelector")
-PINNING: Final = frozenset({Outcome.PINNED, Outcome.RETURNED})
 
 Requirement = Mapping[str, Any]
 

@@ -38,7 +38,8 @@ from dataclasses import replace
 
 from webhook.core import explain, keys
 from webhook.core.case import Case, case_for
-from webhook.core.model import Cause, Decision, Outcome, Placing, Snapshot
+from webhook.core.model import Decision, Placing, Snapshot
+from webhook.core.outcomes import Cause, Outcome
 from webhook.core.ranking import Candidate, best
 from webhook.core.safety import domain_standing, guard_reason, left_alone, standings
 from webhook.core.seeking import seek

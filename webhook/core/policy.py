@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from webhook.core import keys
 from webhook.core.limits import NO_GUARD, NO_PIN
-from webhook.core.model import Cause, Decision, Options, Outcome, Placement, Placing, Snapshot, WhenUnplaceable
+from webhook.core.model import Decision, Options, Placement, Placing, Snapshot, WhenUnplaceable
 from webhook.core.node_index import index_of
 from webhook.core.objects import Pod
+from webhook.core.outcomes import PINNING, Cause, Outcome
 from webhook.core.placement import decide
 from webhook.core.whereabouts import Whereabouts
 
 # Guards that were asked for, so that `when-unplaceable` has nothing to say about them.
 ASKED_FOR = frozenset({Cause.GUARD_OPTION, Cause.OTHER_SCHEDULER})
 _WITHOUT_ANSWER = {WhenUnplaceable.DENY: Outcome.DENIED, WhenUnplaceable.ADMIT: Outcome.ADMITTED}
-_PINNED = frozenset({Outcome.PINNED, Outcome.RETURNED})
 
 
 def nothing_to_decide(pod: Pod) -> str:
@@ -55,7 +55,7 @@ def decide_by_options(
         return without_pin(decision, Cause.OTHER_SCHEDULER, snapshot, placing)
     if options.placement is Placement.GUARD:
         return without_pin(decision, Cause.GUARD_OPTION, snapshot, placing)
-    if decision.outcome in _PINNED and (obstacle := _obstacle(decision, placing)):
+    if decision.outcome in PINNING and (obstacle := _obstacle(decision, placing)):
         return without_pin(decision, Cause.REQUESTER_FIELDS, snapshot, placing, obstacle)
     return decision
 
@@ -89,7 +89,7 @@ def without_pin(decision: Decision, cause: Cause, snapshot: Snapshot, placing: P
     """
     if decision.outcome is Outcome.GUARDED:
         return replace(decision, cause=cause)
-    if decision.outcome not in _PINNED:
+    if decision.outcome not in PINNING:
         return decision
     unpinned = replace(decision, cause=cause, node="", hostname="", guard_too=False, detail=detail)
     beside_others = decision.counts.get(decision.domain, 0) > 0 and _home(snapshot, placing) == decision.domain

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from webhook.core import keys
 from webhook.core.filtering import AND
-from webhook.core.model import Cause, Decision
+from webhook.core.model import Decision
 from webhook.core.objects import Pod
+from webhook.core.outcomes import Cause
 from webhook.core.shapes import is_unicode
 
 VERSION: Final = 1

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from webhook.core import keys
 from webhook.core.counting import guard_key
-from webhook.core.model import Group, Outcome
+from webhook.core.model import Group
 from webhook.core.objects import Pod
+from webhook.core.outcomes import PINNING, Outcome
 from webhook.core.records import DecisionRecord, record_from
 from webhook.core.selectors import pinned_node
 
-_PINNED = (Outcome.PINNED.value, Outcome.RETURNED.value)
-_PLACED = (*_PINNED, Outcome.RETURNED_WAITING.value)
+_PLACED = PINNING | {Outcome.RETURNED_WAITING}
 
 
 def own_placement(pod: Pod, group: Group) -> DecisionRecord | None:
     """The record by which the pod was placed under its own name, if it still holds what that put in; else None."""
     record = _own_record(pod)
-    if record is None or record.outcome not in _PLACED or (record.outcome in _PINNED and not _is_pinned(pod, record)):
+    if record is None or record.outcome not in _PLACED or (record.outcome in PINNING and not _is_pinned(pod, record)):
         return None
     # Pinned and guarded: both halves, or the pod is not kept apart.
     return record if keys.GUARD not in pod.annotations or guard_key(pod, group) else None

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from webhook.core.groups import claims_of
-from webhook.core.model import Decision, Entry, Outcome, Placing, Snapshot
+from webhook.core.model import Decision, Entry, Placing, Snapshot
 from webhook.core.objects import Claim
+from webhook.core.outcomes import Outcome
 
 Decide = Callable[[Snapshot, Placing], Decision]
 

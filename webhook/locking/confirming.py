@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from webhook.core.fresh import with_fresh
-from webhook.core.model import Cause, Decision, FreshNode, Placing, Snapshot
+from webhook.core.model import Decision, FreshNode, Placing, Snapshot
 from webhook.core.node_index import index_of
+from webhook.core.outcomes import Cause
 from webhook.core.policy import without_pin
 from webhook.core.rounds import Decide, Planned, plan_round
 from webhook.locking.attempt import Tools

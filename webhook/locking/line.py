@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 
 from webhook.core import options
-from webhook.core.model import Cause, Decision, Group, Outcome
+from webhook.core.model import Decision, Group
+from webhook.core.outcomes import Cause, Outcome
 from webhook.locking.attempt import Tools
 from webhook.locking.protocol import Answer, Request
 from webhook.locking.round import Round

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from webhook.core import ledger
 from webhook.core.lock_claim import by_precedence
-from webhook.core.model import Cause, ClaimListing, Entry, Group, GroupState, Outcome, Placing, Snapshot
+from webhook.core.model import ClaimListing, Entry, Group, GroupState, Placing, Snapshot
 from webhook.core.objects import Claim
+from webhook.core.outcomes import Cause, Outcome
 from webhook.core.policy import ASKED_FOR
 from webhook.core.rounds import Planned, own_claim, plan_round
 from webhook.errors import (

@@ -7,7 +7,8 @@ from typing import Final
 
 from webhook.core import options
 from webhook.core.carriers import OptionCarriers
-from webhook.core.model import Cause, Decision, Group, Options, Outcome
+from webhook.core.model import Decision, Group, Options
+from webhook.core.outcomes import Cause, Outcome
 from webhook.deadline import Deadline
 from webhook.locking.attempt import Tools
 from webhook.locking.protocol import Answer, Effort, Request

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from webhook.core.binding import UNBOUND_IMMEDIATE
-from webhook.core.model import ClaimListing, Outcome, Snapshot
+from webhook.core.model import ClaimListing, Snapshot
 from webhook.core.objects import Claim
+from webhook.core.outcomes import Outcome
 from webhook.core.rounds import Planned
 from webhook.core.volumes import claims_by_name, claims_of_pod
 from webhook.locking.protocol import Request

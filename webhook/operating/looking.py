@@ -8,7 +8,8 @@ from typing import Final
 from webhook.cluster.door import Manifest
 from webhook.cluster.quantities import requests_of
 from webhook.core.manifests import pod_from
-from webhook.core.model import Cause, Decision, Group, Options, Placing, Snapshot
+from webhook.core.model import Decision, Group, Options, Placing, Snapshot
+from webhook.core.outcomes import UNREADABLE
 from webhook.core.policy import when_unplaceable
 from webhook.core.requested import as_requested
 from webhook.deadline import Deadline
@@ -17,10 +18,6 @@ from webhook.locking.protocol import Request
 from webhook.operating.connecting import Connection
 from webhook.wiring import build_parts
 
-# Decisions that say nothing of the pod: what they rest on could not be read.
-UNKNOWN: Final = frozenset(
-    {Cause.API_TROUBLE, Cause.API_FORBIDDEN, Cause.BUDGET_USED_UP, Cause.BUSY, Cause.NEWER_FORMAT, Cause.INTERNAL}
-)
 # Seconds for which the pod has been waited for already: a claim that is missing now is not a young one.
 WAITED: Final = 60.0
 # Seconds for one look, as long as a review may take.
@@ -43,7 +40,7 @@ class Look:
     @property
     def known(self) -> bool:
         """Whether anything can be said."""
-        return self.decision.cause not in UNKNOWN
+        return self.decision.cause not in UNREADABLE
 
 
 def look(connection: Connection, group: Group, manifest: Manifest, *, namespace: str) -> Look:

@@ -9,15 +9,15 @@ from webhook.controller.rescue import Finding, Verdict
 from webhook.core import keys
 from webhook.core.counting import guard_key
 from webhook.core.messages import TEXTS, text_of
-from webhook.core.model import Cause, Decision, Group, Outcome
+from webhook.core.model import Decision, Group
 from webhook.core.objects import Pod
+from webhook.core.outcomes import Cause, Outcome
 from webhook.core.policy import nothing_to_decide
 from webhook.core.recorded import Explanation
 from webhook.core.records import largest_counts
 from webhook.operating.page import listed
 from webhook.operating.why import Story
 
-PINNING: Final = frozenset({Outcome.PINNED, Outcome.RETURNED})
 NEVER_ASKED: Final = (
     "is a member, but the webhook was never asked about it: it was created while no replica answered, before the"
     " webhook was there, or past its selectors"

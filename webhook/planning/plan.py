@@ -16,7 +16,7 @@ from webhook.cluster.kinds import resource_of
 from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.store import GroupStore
 from webhook.core.manifests import pod_from
-from webhook.core.model import Cause, Outcome
+from webhook.core.outcomes import PINNING, Cause, Outcome
 from webhook.core.policy import nothing_to_decide
 from webhook.core.review import KIND as REVIEW
 from webhook.core.review import Review, parse_review
@@ -32,7 +32,6 @@ from webhook.settings import Settings
 from webhook.wiring import build_reviewer, objects_of
 
 EXISTS: Final = "exists"
-_PLACED: Final = frozenset({Outcome.PINNED.value, Outcome.RETURNED.value})
 _LEFT_ALONE: Final = frozenset({Cause.NOT_A_MEMBER.value, Cause.SET_OF_ONE.value, Cause.SKIP_OPTION.value})
 _CALL_TIMEOUT: Final = 1.0
 
@@ -71,7 +70,7 @@ class Row:
         """Whether the pod has its place."""
         if self.outcome == EXISTS:
             return Verdict.EXISTS
-        if self.outcome in _PLACED or (self.outcome == Outcome.UNCHANGED and self.node):
+        if self.outcome in PINNING or (self.outcome == Outcome.UNCHANGED and self.node):
             return Verdict.PLACED
         left_alone = self.outcome == Outcome.UNTOUCHED and self.cause in _LEFT_ALONE
         return Verdict.LEFT_ALONE if left_alone else Verdict.NOT_PLACED

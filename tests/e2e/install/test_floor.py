@@ -17,7 +17,8 @@ from e2e.waiting import wait_until
 from webhook.core import affinity, guard, keys, pin
 from webhook.core.groups import recognise
 from webhook.core.manifests import pod_from
-from webhook.core.model import Decision, Outcome
+from webhook.core.model import Decision
+from webhook.core.outcomes import Outcome
 
 pytestmark = pytest.mark.e2e
 

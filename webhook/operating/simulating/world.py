@@ -17,7 +17,8 @@ from webhook.cluster.store import GroupStore
 from webhook.core.affinity import without_ours
 from webhook.core.case import case_for
 from webhook.core.manifests import pod_from
-from webhook.core.model import Group, Outcome
+from webhook.core.model import Group
+from webhook.core.outcomes import Outcome
 from webhook.core.safety import guard_reason
 from webhook.core.shapes import inside, text
 from webhook.deadline import Deadline
