@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from webhook.core.keys import ENTRY_PREFIX, LOCK
-from webhook.core.model import Outcome
+from webhook.core.outcomes import Outcome
 from webhook.locking.sweeping import Sweep
 
 from .life import Life, Shape
