@@ -26,6 +26,20 @@ two pairs make one name.
 {{- default (.Values.serviceAccount.create | ternary (include "webhook.fullname" .) "default") .Values.serviceAccount.name -}}
 {{- end -}}
 
+{{/* The controller's own Deployment, account, Lease. Its pods must not be found by the Service of the reviews. */}}
+{{- define "webhook.controllerName" -}}
+{{- printf "%s-controller" (include "webhook.fullname" .) -}}
+{{- end -}}
+
+{{- define "webhook.controllerServiceAccountName" -}}
+{{- default (include "webhook.controllerName" .) .Values.controller.serviceAccountName -}}
+{{- end -}}
+
+{{- define "webhook.controllerSelectorLabels" -}}
+app.kubernetes.io/name: {{ include "webhook.name" . }}-controller
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
 {{- define "webhook.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "webhook.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}

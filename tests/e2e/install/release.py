@@ -38,6 +38,8 @@ class Release:
             "webhook": {"port": self.port, "servicePort": self.port, "drainSeconds": 2, "logFormat": "text"},
             "certificates": {"selfManaged": {"probePort": self.probe_port, "settleSeconds": 3, "intervalSeconds": 0.5}},
             "cleanup": {"quietSeconds": 4},
+            # Its pods are not what most tests are about; those that are turn it on.
+            "controller": {"enabled": False},
             "test": {"namespace": "default"},
         }
 

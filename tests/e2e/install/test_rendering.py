@@ -91,7 +91,8 @@ def test_a_bundle_of_the_users_own_is_rendered(helm: Helm) -> None:
         ({"webhook": {"expirySeconds": 70}}, "request time-out: it must be at least 30"),
         ({"webhook": {"timeoutSeconds": 2}}, "no write is sent in the last second"),
         ({"webhook": {"healthPort": 8443}}, "must all differ"),
-        ({"controller": {"enabled": True}}, "must be false"),
+        ({"controller": {"enabled": "yes"}}, "/controller/enabled"),
+        ({"controller": {"nosuch": 1}}, "nosuch"),
         ({"certificates": {"mode": "none"}}, "'selfManaged', 'certManager', 'existingSecret'"),
         ({"certificates": {"mode": "existingSecret"}}, "/certificates"),
         ({"certificates": {"existingSecret": {"name": "both"}}}, "/certificates"),
@@ -99,6 +100,8 @@ def test_a_bundle_of_the_users_own_is_rendered(helm: Helm) -> None:
         ({"finalCheck": {"actions": ["Warn", "Deny"]}}, "/finalCheck/actions"),
         ({"terminationGracePeriodSeconds": 10}, "a pod that is killed earlier fails the reviews"),
         ({"serviceAccount": {"create": False}}, "give serviceAccount.name"),
+        ({"serviceAccount": {"create": False, "name": "theirs"}}, "give controller.serviceAccountName too"),
+        ({"controller": {"serviceAccountName": "rel-tidb-ha-webhook"}}, "must not be that of the webhook"),
     ],
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
 )
@@ -176,7 +179,7 @@ def test_every_pod_passes_pod_security_restricted(
     found = rendered(helm, EVERYTHING, release_namespace)
     specs = [each["spec"]["template"]["spec"] for each in found if each["kind"] in ("Deployment", "Job")]
     specs += [each["spec"] for each in found if each["kind"] == "Pod"]
-    assert len(specs) == 3
+    assert len(specs) == 4
     for spec in specs:
         plain = {**spec, "serviceAccountName": "default"}
         metadata = {"generateName": "restricted-", "namespace": release_namespace, "name": "restricted"}
