@@ -17,13 +17,13 @@ from typing import Any, Final, Protocol
 from webhook.core import keys, messages, options
 from webhook.core.affinity import PatchResult, patch_for
 from webhook.core.carriers import OptionCarriers
+from webhook.core.decision_record import DecisionRecord
 from webhook.core.groups import Recognised
 from webhook.core.manifests import pod_from
 from webhook.core.model import Decision, Group, Options
 from webhook.core.objects import Pod
 from webhook.core.outcomes import UNREADABLE, Cause, Outcome
 from webhook.core.policy import nothing_to_decide, untouched_cause, when_unplaceable
-from webhook.core.records import DecisionRecord
 from webhook.core.repeated import has_own_guard, own_placement
 from webhook.core.requested import as_requested
 from webhook.core.review import Review, allow, deny, parse_review

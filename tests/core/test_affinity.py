@@ -34,9 +34,9 @@ from core.pods import (
 
 from webhook.core import affinity, keys
 from webhook.core.affinity import PatchError, patch_for
+from webhook.core.decision_record import record_from
 from webhook.core.model import Decision
 from webhook.core.outcomes import Cause, Outcome
-from webhook.core.records import record_from
 
 PIN_TERM = {"matchFields": [pinned_to("n1")]}
 NO_PARENT_AFFINITIES = [

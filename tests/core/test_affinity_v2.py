@@ -29,9 +29,9 @@ from core.pods import (
 )
 
 from webhook.core import affinity, keys
-from webhook.core.affinity import PatchError, limits_of, patch_for
+from webhook.core.affinity import PatchError, free_fields_of, patch_for
+from webhook.core.free_fields import FreeFields
 from webhook.core.guard import keeps_off_group
-from webhook.core.limits import Limits
 from webhook.core.model import Decision, Group
 from webhook.core.outcomes import Cause, Outcome
 
@@ -216,17 +216,21 @@ def test_a_term_covers_the_group_only_if_it_is_sure_to_select_every_member(term:
 
 
 @pytest.mark.parametrize(
-    ("pod", "group", "limits"),
+    ("pod", "group", "left"),
     [
-        (a_pod(), V2, Limits()),
-        (a_pod(affinity=OWN_AFFINITY), V2, Limits(pin=False)),
-        (a_pod(node_selector={ZONE: "a"}), V2, Limits(hostname=False)),
-        (a_pod(affinity=anti_terms(FOREIGN)), V2, Limits(guards=frozenset())),
-        (a_pod(affinity=anti_terms(FOREIGN, guard(V2))), V2, Limits(guards=frozenset({HOSTNAME}))),
-        (a_pod(affinity=anti_terms({**COMPONENT, "topologyKey": ZONE}, None)), V2, Limits(guards=frozenset({ZONE}))),
-        (a_pod(affinity={**OWN_AFFINITY, **anti_terms(FOREIGN)}, node_selector={ZONE: "a"}), V1, Limits()),
+        (a_pod(), V2, FreeFields()),
+        (a_pod(affinity=OWN_AFFINITY), V2, FreeFields(pin=False)),
+        (a_pod(node_selector={ZONE: "a"}), V2, FreeFields(hostname=False)),
+        (a_pod(affinity=anti_terms(FOREIGN)), V2, FreeFields(guards=frozenset())),
+        (a_pod(affinity=anti_terms(FOREIGN, guard(V2))), V2, FreeFields(guards=frozenset({HOSTNAME}))),
+        (
+            a_pod(affinity=anti_terms({**COMPONENT, "topologyKey": ZONE}, None)),
+            V2,
+            FreeFields(guards=frozenset({ZONE})),
+        ),
+        (a_pod(affinity={**OWN_AFFINITY, **anti_terms(FOREIGN)}, node_selector={ZONE: "a"}), V1, FreeFields()),
     ],
     ids=["free", "node affinity", "nodeSelector", "foreign term", "our guard by hand", "by zone", "created once"],
 )
-def test_what_a_requesters_fields_leave_to_us_is_known_beforehand(pod: Any, group: Group, limits: Limits) -> None:
-    assert limits_of(pod, group) == limits
+def test_what_a_requesters_fields_leave_to_us_is_known_beforehand(pod: Any, group: Group, left: FreeFields) -> None:
+    assert free_fields_of(pod, group) == left

@@ -22,10 +22,10 @@ from builders import (
 )
 
 from webhook.core import keys
+from webhook.core.decision_record import decision_annotation
 from webhook.core.model import Decision
 from webhook.core.occupancy import occupancy_for
 from webhook.core.outcomes import Outcome
-from webhook.core.records import decision_annotation
 from webhook.core.volumes import NodeIndex
 from webhook.core.whereabouts import Whereabouts
 

@@ -21,7 +21,7 @@ from builders import (
 )
 
 from webhook.core import keys
-from webhook.core.limits import NO_GUARD, NO_PIN, Limits
+from webhook.core.free_fields import NO_GUARD, NO_PIN, FreeFields
 from webhook.core.model import Decision, Options, Placement, Placing, Snapshot, WhenUnplaceable
 from webhook.core.objects import Pod
 from webhook.core.outcomes import Cause, Outcome
@@ -42,8 +42,8 @@ def snapshot(replicas: int = 3, options: Any = None, **parts: Any) -> Snapshot:
     return make_snapshot(desired=make_desired(replicas, **(options or {})), **parts)
 
 
-def limited(**limits: Any) -> Placing:
-    return replace(make_placing(), limits=Limits(**limits))
+def limited(**left: Any) -> Placing:
+    return replace(make_placing(), free_fields=FreeFields(**left))
 
 
 def brief(decision: Decision) -> tuple[Outcome, Cause, str, str]:
@@ -173,7 +173,7 @@ class TestWithoutAPin:
 
 
 @pytest.mark.parametrize(
-    ("limits", "outcome", "detail"),
+    ("left", "outcome", "detail"),
     [
         ({"pin": False}, Outcome.PINNED, None),
         ({"hostname": False}, Outcome.PINNED, None),
@@ -183,9 +183,9 @@ class TestWithoutAPin:
     ids=["by its host's label", "by its affinity", "neither", "cannot be guarded and need not be"],
 )
 def test_a_pod_is_pinned_as_far_as_its_own_fields_allow(
-    limits: dict[str, Any], outcome: Outcome, detail: str | None
+    left: dict[str, Any], outcome: Outcome, detail: str | None
 ) -> None:
-    decision = decide_by_options(snapshot(), limited(**limits))
+    decision = decide_by_options(snapshot(), limited(**left))
     assert decision.outcome is outcome
     if detail:
         assert (decision.cause, decision.detail) == (Cause.REQUESTER_FIELDS, detail)
@@ -223,7 +223,7 @@ def test_a_member_that_returns_and_cannot_be_pinned_is_left_to_its_volume() -> N
     assert brief(decision) == (Outcome.RETURNED_WAITING, Cause.REQUESTER_FIELDS, "", "n1")
 
 
-def test_limits_have_no_say_where_there_is_no_pin() -> None:
+def test_its_own_fields_have_no_say_where_there_is_no_pin() -> None:
     given = snapshot(nodes=make_nodes(1), pods=running_members("n1"))
     assert decide_by_options(given, limited(pin=False, hostname=False)).cause is Cause.NO_SAFE_NODE
 

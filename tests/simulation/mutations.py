@@ -69,7 +69,7 @@ class _WithOwnClaims:
 class AgeJudgedAfterTheLists(Round):
     """An entry's age is judged when the lists have been read, not by the time of the first."""
 
-    def _live(self, lock: Claim, recorded: ledger.Recorded, state: GroupState, now: int) -> Any:
+    def _live(self, lock: Claim, recorded: ledger.ClaimRecords, state: GroupState, now: int) -> Any:
         later = self._cluster.list_claims(self._group, self._waiting.deadline()).now
         return super()._live(lock, recorded, state, later)
 
@@ -77,7 +77,7 @@ class AgeJudgedAfterTheLists(Round):
 class EntryEndedByName(Round):
     """An entry ends when any pod of its name is visible."""
 
-    def _live(self, lock: Claim, recorded: ledger.Recorded, state: GroupState, now: int) -> Any:
+    def _live(self, lock: Claim, recorded: ledger.ClaimRecords, state: GroupState, now: int) -> Any:
         live, over = super()._live(lock, recorded, state, now)
         visible = {pod.name for pod in state.pods}
         ended = [entry for entry in live if entry.member in visible]
@@ -94,14 +94,14 @@ class WithoutConfirm(Round):
 class WithoutOwnTokenCheck(Round):
     """The confirmation does not look for the own tokens in the ledger."""
 
-    def _ledger_holds(self, attempt: Attempt, recorded: ledger.Recorded) -> bool:
+    def _ledger_holds(self, attempt: Attempt, recorded: ledger.ClaimRecords) -> bool:
         return True
 
 
 class WithoutSecondRecordCheck(Round):
     """The confirmation does not look for the second record."""
 
-    def _second_record_holds(self, attempt: Attempt, recorded: ledger.Recorded) -> bool:
+    def _second_record_holds(self, attempt: Attempt, recorded: ledger.ClaimRecords) -> bool:
         return True
 
 
@@ -111,24 +111,24 @@ class WithoutSecondRecord(Round):
     def _write_second_records(self, attempt: Attempt) -> None:
         return
 
-    def _second_record_holds(self, attempt: Attempt, recorded: ledger.Recorded) -> bool:
+    def _second_record_holds(self, attempt: Attempt, recorded: ledger.ClaimRecords) -> bool:
         return True
 
 
 class WithoutSeenCheck(Round):
     """The confirmation does not look for entries of writers that have not seen ours."""
 
-    def _all_were_seen(self, attempt: Attempt, recorded: ledger.Recorded) -> bool:
+    def _all_were_seen(self, attempt: Attempt, recorded: ledger.ClaimRecords) -> bool:
         return True
 
 
 class RestoredTokensCount(Round):
     """A token that was missing from the ledger for a while proves as much as one that never was."""
 
-    def _ledger_holds(self, attempt: Attempt, recorded: ledger.Recorded) -> bool:
+    def _ledger_holds(self, attempt: Attempt, recorded: ledger.ClaimRecords) -> bool:
         return super()._ledger_holds(attempt, replace(recorded, restored={}))
 
-    def _all_were_seen(self, attempt: Attempt, recorded: ledger.Recorded) -> bool:
+    def _all_were_seen(self, attempt: Attempt, recorded: ledger.ClaimRecords) -> bool:
         return super()._all_were_seen(attempt, replace(recorded, restored={}))
 
 

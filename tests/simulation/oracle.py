@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from webhook.cluster.door import PODS
 from webhook.cluster.memory import MemoryCluster
+from webhook.core.decision_record import token_of
 from webhook.core.keys import GUARD
 from webhook.core.manifests import pod_from
 from webhook.core.outcomes import Outcome
-from webhook.core.records import token_of
 from webhook.core.selectors import pinned_node
 from webhook.locking.protocol import Answer
 

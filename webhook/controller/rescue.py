@@ -15,12 +15,12 @@ from typing import Final
 
 from webhook.core import keys, options
 from webhook.core.carriers import OptionCarriers
+from webhook.core.decision_record import DecisionRecord, record_from
 from webhook.core.feasibility import infeasible_reason
 from webhook.core.model import Decision, Group, Placing, Snapshot
 from webhook.core.objects import Pod
 from webhook.core.outcomes import PINNING, UNREADABLE, Cause, Outcome
 from webhook.core.policy import nothing_to_decide, untouched_cause
-from webhook.core.records import DecisionRecord, record_from
 from webhook.core.repeated import own_placement
 from webhook.core.volumes import claims_by_name, claims_of_pod
 

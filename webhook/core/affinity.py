@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.core import guard, keys, pin
+from webhook.core.decision_record import decision_annotation
+from webhook.core.free_fields import NO_GUARD, NO_PIN, FreeFields
 from webhook.core.jsonpatch import Operation, PatchError, apply, difference, duplicate, put
-from webhook.core.limits import NO_GUARD, NO_PIN, Limits
 from webhook.core.model import Decision, Family, Group
 from webhook.core.outcomes import PINNING, Cause, Outcome
 from webhook.core.pin import Marks, Wanted, marks_of
-from webhook.core.records import decision_annotation
 from webhook.core.shapes import inside, items, mapping, text
 
-__all__ = ["PatchError", "PatchResult", "limits_of", "patch_for", "without_ours"]
+__all__ = ["PatchError", "PatchResult", "free_fields_of", "patch_for", "without_ours"]
 
 _ANNOTATIONS = ("metadata", "annotations")
 _REVISED = {"metadata": ("annotations",), "spec": ("affinity", "nodeSelector")}
@@ -95,13 +95,13 @@ def patch_for(manifest: dict[str, Any], group: Group | None, decision: Decision,
     return PatchResult(operations, patched, plan.decision)
 
 
-def limits_of(theirs: dict[str, Any], group: Group) -> Limits:
+def free_fields_of(theirs: dict[str, Any], group: Group) -> FreeFields:
     """What a pod without anything of ours leaves to us. Known before a node is promised to it, and kept for it."""
     if not _is_applied_again(group):
-        return Limits()
+        return FreeFields()
     terms = [(term, text(inside(term, "topologyKey"))) for term in guard.terms_of(theirs)]
     covering = frozenset(key for term, key in terms if guard.keeps_off_group(term, group, key))
-    return Limits(
+    return FreeFields(
         pin=pin.terms_of(theirs) is None,
         hostname=not inside(theirs, *pin.NODE_SELECTOR),
         guards=covering if terms else None,
@@ -125,10 +125,10 @@ def _plan_pin(theirs: dict[str, Any], group: Group, plan: _Plan) -> _Plan:
     terms = pin.terms_of(theirs)
     if terms is not None and all(pin.is_empty(term) for term in terms):
         return replace(plan, decision=_unpinned(decision, Cause.NO_SAFE_NODE, _MATCHES_NOTHING))
-    limits = limits_of(theirs, group)
-    if limits.pin:
+    free = free_fields_of(theirs, group)
+    if free.pin:
         return replace(plan, wanted=Wanted(node=decision.node))
-    if limits.can_pin(decision.hostname):
+    if free.can_pin(decision.hostname):
         return replace(plan, hostname=decision.hostname)
     return replace(plan, decision=_unpinned(decision, Cause.REQUESTER_FIELDS, NO_PIN))
 
@@ -141,14 +141,14 @@ def _plan_guard(theirs: dict[str, Any], group: Group, plan: _Plan) -> _Plan:
     if not _is_applied_again(group):
         there = any(guard.is_guard_term(term, group, key) for term in terms)
         return replace(with_key, guard="" if there else key)
-    limits = limits_of(theirs, group)
-    if not limits.can_guard(key):
+    free = free_fields_of(theirs, group)
+    if not free.can_guard(key):
         denied = replace(_unpinned(plan.decision, Cause.REQUESTER_FIELDS, NO_GUARD), outcome=Outcome.DENIED)
         return _Plan(denied, refused=True)
-    if limits.guards is not None:
+    if free.guards is not None:
         # Its own term does it.
         return plan
-    return replace(with_key if limits.pin else plan, guard=key)
+    return replace(with_key if free.pin else plan, guard=key)
 
 
 def _unpinned(decision: Decision, cause: Cause, detail: str) -> Decision:

@@ -18,11 +18,11 @@ from webhook.core import keys
 from webhook.core.audited import ZONE, AuditedMember, GroupAudit, Isolation, Loss, Margin, Survival, isolation
 from webhook.core.caps import cap
 from webhook.core.counting import guard_key, take_census
+from webhook.core.decision_record import record_from
 from webhook.core.eligibility import some_eligible_domains
 from webhook.core.losses import Spread, affordable, is_alive, losses_by_copies, losses_by_members
 from webhook.core.model import MemberClass, Placing, Snapshot
 from webhook.core.objects import Node, Pod
-from webhook.core.records import record_from
 from webhook.core.volumes import NodeIndex
 from webhook.core.whereabouts import Whereabouts
 

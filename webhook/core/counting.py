@@ -22,9 +22,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webhook.core import keys
+from webhook.core.decision_record import token_of
 from webhook.core.model import Group, Placing
 from webhook.core.objects import Claim, LabelSelector, Pod, PodAffinityTerm
-from webhook.core.records import token_of
 from webhook.core.whereabouts import Place, Whereabouts
 
 

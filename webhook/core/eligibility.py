@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from webhook.core import keys
+from webhook.core.decision_record import record_from
 from webhook.core.node_filters import is_for_others, selecting
 from webhook.core.objects import NodeSelector, NodeSelectorTerm, Pod, Requirement
-from webhook.core.records import record_from
 from webhook.core.whereabouts import Whereabouts
 
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from webhook.core import keys
 from webhook.core.case import Case
+from webhook.core.decision_record import grouped_reasons, largest_counts
 from webhook.core.model import MemberClass
-from webhook.core.records import grouped_reasons, largest_counts
 
 # Beyond this a list is for the log, not for a sentence.
 SHOWN: Final = 5

@@ -12,7 +12,7 @@ MOST_COMPARISONS: Final = 500_000
 """More than these take longer than a request may: constraints of such a size are not looked at but refused."""
 
 AND: Final = "; "
-"""Between the several reasons of one node. The scheduler counts each of them (`records.grouped_reasons`)."""
+"""Between the several reasons of one node. The scheduler counts each of them (`decision_record.grouped_reasons`)."""
 
 Victims = Sequence[PodOnNode]
 """Pods of one node that are thought away, to find out whether preempting them would help; mostly none."""

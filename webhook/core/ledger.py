@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from webhook.core.decision_record import token_of
 from webhook.core.keys import ENTRY_PREFIX, LOCK
 from webhook.core.model import Entry
 from webhook.core.objects import Claim, Pod
-from webhook.core.records import token_of
 from webhook.core.shapes import is_unicode
 
 FORMAT_VERSION: Final = 1
@@ -42,7 +42,7 @@ class Location:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class ClaimRecords:
     """What the annotations of the group's claims say.
 
     `ledgers`: claim uid to the entries of its ledger. `restored`: claim uid to the tokens in its ledger that were
@@ -91,7 +91,7 @@ class _Newer(Exception):
     """The value is a record of a later version."""
 
 
-def read_records(claims: Iterable[Claim]) -> Recorded:
+def read_records(claims: Iterable[Claim]) -> ClaimRecords:
     """Read the ledger and the second records of every claim, also of those that are being deleted."""
     ledgers: dict[str, tuple[Entry, ...]] = {}
     restored: dict[str, frozenset[str]] = {}
@@ -110,7 +110,7 @@ def read_records(claims: Iterable[Claim]) -> Recorded:
                 newer.append(Location(claim.uid, key, value))
             except _Unreadable:
                 unreadable.append(Location(claim.uid, key, value))
-    return Recorded(ledgers, restored, seconds, tuple(unreadable), tuple(newer))
+    return ClaimRecords(ledgers, restored, seconds, tuple(unreadable), tuple(newer))
 
 
 def is_over(entry: Entry, carried: Collection[tuple[str, str]], now: int, expiry: float, known_for: float) -> bool:

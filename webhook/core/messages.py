@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from webhook.core.decision_record import grouped_reasons, largest_counts
 from webhook.core.model import Decision, Group
 from webhook.core.objects import Pod
 from webhook.core.outcomes import Cause, Outcome
-from webhook.core.records import grouped_reasons, largest_counts
 
 # The API server asks for warnings of at most 120 characters and cuts longer ones; the events API refuses
 # messages of more than 1024.

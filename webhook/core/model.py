@@ -8,7 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from webhook.core.carriers import OptionCarriers
-from webhook.core.limits import Limits
+from webhook.core.free_fields import FreeFields
 from webhook.core.objects import EMPTY, NO_QUANTITIES, Claim, Node, Pod, PodOnNode
 from webhook.core.outcomes import Cause, Outcome
 from webhook.core.storage import Volumes
@@ -202,7 +202,7 @@ class Placing:
 
     pod: Pod
     requests: Mapping[str, Decimal] = field(default_factory=lambda: NO_QUANTITIES)
-    limits: Limits = field(default_factory=Limits)
+    free_fields: FreeFields = field(default_factory=FreeFields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from typing import Final
 
 from webhook.core import keys
 from webhook.core.crowd import Crowd
+from webhook.core.decision_record import token_of
 from webhook.core.memo import Memo
 from webhook.core.model import NodeRoom, Placing, Snapshot
 from webhook.core.objects import NO_QUANTITIES, Pod, PodOnNode
-from webhook.core.records import token_of
 from webhook.core.whereabouts import Whereabouts
 
 # Labels by which pods of one template differ.

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from webhook.core import keys
+from webhook.core.decision_record import record_from
 from webhook.core.jsonpatch import put
 from webhook.core.outcomes import PINNING
-from webhook.core.records import record_from
 from webhook.core.shapes import inside, items, mapping, text
 
 REQUIRED: Final = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from webhook.core import keys
-from webhook.core.limits import NO_GUARD, NO_PIN
+from webhook.core.free_fields import NO_GUARD, NO_PIN
 from webhook.core.model import Decision, Options, Placement, Placing, Snapshot, WhenUnplaceable
 from webhook.core.node_index import index_of
 from webhook.core.objects import Pod
@@ -74,9 +74,9 @@ def when_unplaceable(decision: Decision, options: Options) -> Decision:
 
 def _obstacle(decision: Decision, placing: Placing) -> str:
     """What in the pod's own fields keeps us from doing what was decided, "" if nothing does."""
-    if not placing.limits.can_pin(decision.hostname):
+    if not placing.free_fields.can_pin(decision.hostname):
         return NO_PIN
-    if decision.guard_too and not placing.limits.can_guard(decision.topology_key):
+    if decision.guard_too and not placing.free_fields.can_guard(decision.topology_key):
         return NO_GUARD
     return ""
 

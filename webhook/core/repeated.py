@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from webhook.core import keys
 from webhook.core.counting import guard_key
+from webhook.core.decision_record import DecisionRecord, record_from
 from webhook.core.model import Group
 from webhook.core.objects import Pod
 from webhook.core.outcomes import PINNING, Outcome
-from webhook.core.records import DecisionRecord, record_from
 from webhook.core.selectors import pinned_node
 
 _PLACED = PINNING | {Outcome.RETURNED_WAITING}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from webhook.core.affinity import limits_of, without_ours
+from webhook.core.affinity import free_fields_of, without_ours
 from webhook.core.manifests import pod_from
 from webhook.core.model import Group, Placing
 
@@ -23,4 +23,4 @@ def as_requested(
     `requests_of` gives what a manifest asks of a node, in base units. `namespace`: a review's, "" for the manifest's.
     """
     theirs = without_ours(manifest, group)
-    return Placing(pod_from(theirs, namespace=namespace), requests_of(theirs), limits_of(theirs, group))
+    return Placing(pod_from(theirs, namespace=namespace), requests_of(theirs), free_fields_of(theirs, group))

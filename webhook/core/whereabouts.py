@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from webhook.core import keys
+from webhook.core.decision_record import record_from
 from webhook.core.model import Entry, Snapshot
 from webhook.core.objects import Claim, Pod
-from webhook.core.records import record_from
 from webhook.core.selectors import pinned_node
 from webhook.core.volumes import NodeIndex, claims_by_name, claims_of_pod, data_affinities, sole_domain
 

@@ -37,7 +37,7 @@ class Attempt:
 
     listing: ClaimListing
     lock: Claim
-    recorded: ledger.Recorded
+    recorded: ledger.ClaimRecords
     state: GroupState
     live: tuple[Entry, ...]
     over: frozenset[str]

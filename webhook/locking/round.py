@@ -170,7 +170,7 @@ class Round:
         )
 
     def _live(
-        self, lock: Claim, recorded: ledger.Recorded, state: GroupState, now: int
+        self, lock: Claim, recorded: ledger.ClaimRecords, state: GroupState, now: int
     ) -> tuple[tuple[Entry, ...], frozenset[str]]:
         """The live entries of everybody else, and the tokens of those that are over."""
         memory = self._tools.memory
@@ -208,14 +208,14 @@ class Round:
             return ()
         return tuple(plan for plan in attempt.planned if _same_life(plan, attempt.listing.claims, claims))
 
-    def _ledger_holds(self, attempt: Attempt, recorded: ledger.Recorded) -> bool:
+    def _ledger_holds(self, attempt: Attempt, recorded: ledger.ClaimRecords) -> bool:
         return attempt.new_tokens <= recorded.unbroken_tokens(attempt.lock)
 
-    def _second_record_holds(self, attempt: Attempt, recorded: ledger.Recorded) -> bool:
+    def _second_record_holds(self, attempt: Attempt, recorded: ledger.ClaimRecords) -> bool:
         second = attempt.second
         return second is None or attempt.new_tokens <= recorded.seconds.get(second.uid, {}).keys()
 
-    def _all_were_seen(self, attempt: Attempt, recorded: ledger.Recorded) -> bool:
+    def _all_were_seen(self, attempt: Attempt, recorded: ledger.ClaimRecords) -> bool:
         """Whether every entry was in the snapshot, is this round's own, or is by a writer who has seen ours.
 
         Of two tokens that have never been missing from one ledger the later writer has seen the earlier.

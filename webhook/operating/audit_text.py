@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from webhook.core.audited import GroupAudit, Margin
+from webhook.core.decision_record import largest_counts
 from webhook.core.findings import word
-from webhook.core.records import largest_counts
 from webhook.operating.auditing import Report, Row
 from webhook.operating.page import one_line
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from webhook.cluster.door import PODS, Manifest
 from webhook.cluster.store import GroupStore
 from webhook.controller.rescue import Finding, LeftAlone, held_by_us, judge, sight
+from webhook.core.explanation import NOTHING, Recorded, recorded_on
 from webhook.core.groups import Recognised
 from webhook.core.manifests import pod_from
 from webhook.core.model import Group
 from webhook.core.objects import Pod
-from webhook.core.recorded import NOTHING, Recorded, recorded_on
 from webhook.core.shapes import inside, items, text
 from webhook.operating.absent import Expected, expected, unknown_pod
 from webhook.operating.connecting import Connection

@@ -7,10 +7,10 @@ from typing import Final
 
 from webhook.core import keys, ledger
 from webhook.core.counting import guard_key
+from webhook.core.decision_record import largest_counts
+from webhook.core.explanation import Explanation, recorded_on
 from webhook.core.model import Decision, Entry, Group, Options, Snapshot
 from webhook.core.objects import Pod
-from webhook.core.recorded import Explanation, recorded_on
-from webhook.core.records import largest_counts
 from webhook.core.selectors import pinned_node
 from webhook.operating.looking import Look
 from webhook.operating.page import Page, columns, listed

@@ -8,10 +8,10 @@ from typing import Any
 
 from webhook.cluster.door import Manifest
 from webhook.core import keys
+from webhook.core.explanation import recorded_on
 from webhook.core.model import Group
 from webhook.core.objects import Pod
 from webhook.core.outcomes import Outcome
-from webhook.core.recorded import recorded_on
 from webhook.core.repeated import own_placement
 from webhook.core.selector_manifests import label_selector_from
 from webhook.core.selectors import matches_labels

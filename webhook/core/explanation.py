@@ -1,4 +1,4 @@
-"""Everything that a decision record on a pod says, for people: `records.py` reads only what decisions need of it."""
+"""Everything that a decision record on a pod says, for people; decisions need less of it (`decision_record.py`)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from webhook.core import keys
+from webhook.core.decision_record import VERSION, DecisionRecord, record_from
 from webhook.core.objects import Pod
-from webhook.core.records import VERSION, DecisionRecord, record_from
 from webhook.core.shapes import integer, mapping, strings, text
 
 

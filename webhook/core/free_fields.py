@@ -1,7 +1,7 @@
 """What the fields that a pod's requester has set, and sets again, leave to us.
 
-Only tidb-operator v2's pods have limits (see `affinity.py`). They are found out before a node is promised, so that
-none is held for a pod that cannot be pinned to it.
+Only fields of tidb-operator v2's pods may not be free (see `affinity.py`). That is found out before a node is promised,
+so that none is held for a pod that cannot be pinned to it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NO_GUARD: Final = "its own required anti-affinity must not be changed and does n
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FreeFields:
     """What may be ours in one pod.
 
     `pin`: its required node affinity; `hostname`: its nodeSelector. `guards`: the topology keys by which the pod

@@ -9,10 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.core import keys
-from webhook.core.model import Decision
-from webhook.core.objects import Pod
-from webhook.core.outcomes import Cause, Outcome
-from webhook.core.records import (
+from webhook.core.decision_record import (
     SIZE_LIMIT,
     DecisionRecord,
     decision_annotation,
@@ -20,6 +17,9 @@ from webhook.core.records import (
     record_from,
     token_of,
 )
+from webhook.core.model import Decision
+from webhook.core.objects import Pod
+from webhook.core.outcomes import Cause, Outcome
 from webhook.core.safety import MOST_LEFT_ALONE
 
 PINNED = Decision(Outcome.PINNED, node="n3", domain="z1", topology_key="zone", replicas=3, cap=1)
