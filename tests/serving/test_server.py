@@ -337,11 +337,27 @@ def test_a_second_signal_ends_it_at_once_although_a_request_runs(
     assert refuses(server.address)
 
 
-def test_one_interrupt_from_the_terminal_ends_it_at_once(folder: Path, stack: ExitStack) -> None:
-    server = stack.enter_context(served(folder / "interrupt.log", drain_seconds=300))
+def test_an_interrupt_from_the_terminal_drains_as_sigterm_does_and_a_second_one_ends_it(
+    folder: Path, authority: Authority, pair: tuple[Path, Path], stack: ExitStack
+) -> None:
+    options = {"pair": pair, "trust": authority.client(), "drain_seconds": 300}
+    server = stack.enter_context(served(folder / "interrupt.log", **options))
+
+    os.killpg(server.process.pid, signal.SIGINT)
+
+    wait_until(lambda: is_unready(server), "readiness to fail", GUARD)
+    assert ask_once(server)["connection"] == "close"
+    assert "SIGINT: no longer ready; serving on for 300 s" in server.log
     os.killpg(server.process.pid, signal.SIGINT)
     assert server.exit_code() == 0
     assert "Traceback" not in server.log
+
+
+def test_an_interrupt_ends_it_in_order_once_it_has_drained(folder: Path, stack: ExitStack) -> None:
+    server = stack.enter_context(served(folder / "ordered.log", drain_seconds=0))
+    os.killpg(server.process.pid, signal.SIGINT)
+    assert server.exit_code() == 0
+    assert "stopped" in server.log
 
 
 def test_a_running_request_is_answered_before_the_end(

@@ -170,3 +170,34 @@ def test_a_certificate_that_no_client_would_accept_is_a_problem(
     assert certificates.not_after() == end
     found = certificates.certificate_problem()
     assert found is None if problem is None else problem in str(found)
+
+
+@pytest.mark.parametrize(
+    ("moment", "problem"),
+    [(timedelta(), "expired at 3000-01-01T00:00:00+00:00"), (timedelta(days=-365_500), "is not valid before 2000-01-")],
+    ids=["expired", "too early"],
+)
+def test_a_certificate_that_no_client_would_accept_is_an_error_in_the_log_from_the_start(
+    pair: tuple[Path, Path], caplog: pytest.LogCaptureFixture, moment: timedelta, problem: str
+) -> None:
+    certificates = Certificates(*pair, clock=lambda: datetime(3000, 1, 1, tzinfo=UTC) + moment)
+    certificates.context()
+
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert record.getMessage().startswith(f"the certificate of {pair[0]} {problem}")
+    assert record.getMessage().endswith("no API server accepts it; put a valid one there, it is read when it changes")
+
+
+def test_a_certificate_that_expires_while_it_is_served_is_an_error_in_the_log_once(
+    pair: tuple[Path, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    now = [datetime(2999, 12, 31, tzinfo=UTC)]
+    certificates = Certificates(*pair, clock=lambda: now[0])
+    assert not caplog.records
+
+    now[0] += timedelta(days=1)
+    for _ in range(3):
+        certificates.context()
+
+    assert [record.levelno for record in caplog.records] == [logging.ERROR]

@@ -52,7 +52,7 @@ def serve(
     *,
     limits: Limits | None = None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit code, 0 after an ordered end.
+    """Serve until SIGTERM or SIGINT, then drain; returns the exit code, 0 after an ordered end.
 
     `build_app()` and `build_health(draining, certificate_problem)` are called in each worker, after the fork, and
     return WSGI applications; a `WebhookError` of theirs ends the server with that line and code 4.
@@ -177,6 +177,10 @@ class _Master(Arbiter):  # type: ignore[misc]
                 self.kill_worker(pid, signal.SIGQUIT)
         self._ending = self._ending or sig in _ENDING
         super().signal(sig, frame)
+
+    def handle_int(self) -> None:
+        """Called by gunicorn for SIGINT, which would not let the workers drain: as for SIGTERM."""
+        self.handle_term()
 
 
 class _Log(Logger):  # type: ignore[misc]

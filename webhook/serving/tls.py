@@ -53,6 +53,8 @@ class Certificates:
         self._seen: _PairKey | None = self._stat()
         self._pair = load_pair(certificate, key)
         self._complaint = ""
+        self._problem: str | None = None
+        self._report_problem()
 
     def context(self) -> ssl.SSLContext:
         """The context for a new connection: of the files as they are now, or of the last good pair."""
@@ -68,7 +70,10 @@ class Certificates:
         A bad pair on the disk is no reason while the last good one is valid: the replicas share their files,
         and all of them would leave the Service at once.
         """
-        pair, now = self._current(), self._clock()
+        return self._problem_of(self._current())
+
+    def _problem_of(self, pair: Pair) -> str | None:
+        now = self._clock()
         if now >= pair.not_after:
             return f"the certificate of {self._certificate} expired at {pair.not_after.isoformat()}"
         if now < pair.not_before:
@@ -80,6 +85,7 @@ class Certificates:
             seen = self._stat()
             if seen is None or seen != self._seen:
                 self._reload(seen)
+            self._report_problem()
             return self._pair
 
     def _reload(self, seen: _PairKey | None) -> None:
@@ -92,6 +98,12 @@ class Certificates:
             _LOG.info("certificate of %s read again, valid until %s", self._certificate, self._pair.not_after)
         # A pair that changed while it was read, whether it loaded or not, says nothing about what is there now.
         self._seen = seen if seen == self._stat() else None
+
+    def _report_problem(self) -> None:
+        """Say once what no client accepts: readiness says it too, but only to whoever asks."""
+        before, self._problem = self._problem, self._problem_of(self._pair)
+        if self._problem is not None and self._problem != before:
+            _LOG.error("%s: no API server accepts it; put a valid one there, it is read when it changes", self._problem)
 
     def _complain(self, complaint: str) -> None:
         if complaint != self._complaint:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -87,6 +88,7 @@ class ReviewWorker(ThreadWorker):  # type: ignore[misc]
         self._service: Service = self.app.service
         self._mailbox = Mailbox()
         self._stop_at: float | None = None
+        self._asked_by = ""
         self._health_pool = ThreadPoolExecutor(_HEALTH_THREADS, thread_name_prefix="health")
         super().init_process()
 
@@ -104,15 +106,19 @@ class ReviewWorker(ThreadWorker):  # type: ignore[misc]
             raise SystemExit(Arbiter.APP_LOAD_ERROR) from error
         self.wsgi = _route
 
-    def handle_exit(self, _signal: int, _frame: FrameType | None) -> None:
+    def handle_exit(self, number: int, _frame: FrameType | None) -> None:
         """SIGTERM: begin to drain. Only the master counts signals, since a process group may get each one twice."""
         if self.alive:
+            self._asked_by = signal.Signals(number).name
             self._stop_at = monotonic() + self._service.drain_seconds
             self.alive = False
             self._mailbox.wake()
 
-    def handle_quit(self, _signal: int, _frame: FrameType | None) -> None:
-        """SIGINT, SIGQUIT: end at once, whatever runs."""
+    def handle_quit(self, number: int, frame: FrameType | None) -> None:
+        """SIGINT, which a terminal sends to the whole group: as SIGTERM. SIGQUIT: end at once, whatever runs."""
+        if number == signal.SIGINT:
+            self.handle_exit(number, frame)
+            return
         os._exit(0)
 
     def run(self) -> None:
@@ -147,7 +153,11 @@ class ReviewWorker(ThreadWorker):  # type: ignore[misc]
             if os.getppid() != self.ppid:
                 _LOG.error("the master process has gone; stopping")
                 return
-        _LOG.info("SIGTERM: no longer ready; serving on for %g s, closing connections", self._service.drain_seconds)
+        _LOG.info(
+            "%s: no longer ready; serving on for %g s, closing connections; a second signal ends it at once",
+            self._asked_by,
+            self._service.drain_seconds,
+        )
         while (left := (self._stop_at or 0.0) - monotonic()) > 0:
             self._turn(frontends, min(left, _TICK))
 
