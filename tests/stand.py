@@ -25,9 +25,9 @@ from webhook.core.outcomes import Cause, Outcome
 from webhook.core.policy import decide_by_options
 from webhook.deadline import Deadline
 from webhook.events import Notice
-from webhook.locking.attempt import Tools
-from webhook.locking.line import Lines
 from webhook.locking.memory import AnswerMemory
+from webhook.locking.queue import GroupQueues
+from webhook.locking.tools import RoundTools
 
 EXPIRY = 120.0
 BUDGET = 9.0
@@ -262,7 +262,7 @@ class Replica:
         self.door = WatchedDoor(cluster, clock)
         self.store = GroupStore(self.door)
         self.memory = AnswerMemory(clock=clock.monotonic)
-        self.tools = Tools(
+        self.tools = RoundTools(
             cluster=self.store,
             memory=self.memory,
             decide=partial(decide_by_options, other_schedulers=other_schedulers),
@@ -271,13 +271,13 @@ class Replica:
             chance=lambda: 0.5,
             tokens=iter(tokens),
         )
-        self.lines = Lines(self.tools, most_waiting)
+        self.queues = GroupQueues(self.tools, most_waiting)
         self.figures = Figures()
         self.notices: list[Notice] = []
         self.admission = Admission(
             Collaborators(
                 groups=self.store,
-                placer=self.lines,
+                placer=self.queues,
                 figures=self.figures,
                 notify=self.notices.append,
                 requests_of=requests_of,

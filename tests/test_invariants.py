@@ -588,7 +588,7 @@ def test_independent_a_stalled_groups_dry_runs_are_bounded_like_its_creates() ->
         released.set()
         assert [call.result(20).outcome for call in calls] == ["pinned"] * 2
     assert stand.review(a_pod(), dryRun=True).outcome == "pinned"
-    assert stand.lines.groups() == frozenset()
+    assert stand.queues.groups() == frozenset()
 
 
 def test_independent_a_pod_of_no_group_asks_nobody() -> None:

@@ -21,7 +21,7 @@ from webhook.controller.loop import Rescue
 from webhook.controller.running import Controller
 from webhook.errors import SettingsError
 from webhook.events import EventRecorder
-from webhook.locking.attempt import Tools
+from webhook.locking.tools import RoundTools
 from webhook.metrics import Metrics
 from webhook.settings import ClusterSource, Settings
 
@@ -31,7 +31,7 @@ def build_controller(
     door: Door,
     metrics: Metrics,
     store: GroupStore,
-    tools: Tools,
+    tools: RoundTools,
     configuration: Callable[[], Configuration],
 ) -> Controller:
     """The controller, not started. Nobody else can lead on the embedded cluster. Raises `SettingsError`."""

@@ -37,10 +37,10 @@ from webhook.errors import SettingsError
 from webhook.events import EventRecorder
 from webhook.health import Once, create_health_app
 from webhook.leading import build_controller, lease_namespace_of
-from webhook.locking.attempt import Tools
-from webhook.locking.line import Lines
 from webhook.locking.memory import AnswerMemory
 from webhook.locking.protocol import Answer, Request
+from webhook.locking.queue import GroupQueues
+from webhook.locking.tools import RoundTools
 from webhook.metrics import CONTENT_TYPE, Metrics, shared_directory
 from webhook.serving.server import serve
 from webhook.settings import ClusterSource, Settings
@@ -96,13 +96,13 @@ class Parts:
     """What all decisions of one process share."""
 
     store: GroupStore
-    tools: Tools
+    tools: RoundTools
 
 
 def build_parts(settings: Settings, door: Door, inventory: Inventory | None = None) -> Parts:
     """The lock protocol over a door; `inventory` proposes nodes, without one they are listed in each round."""
     store = GroupStore(door, inventory)
-    tools = Tools(
+    tools = RoundTools(
         cluster=store,
         memory=AnswerMemory(keep=10 * settings.expiry),
         # Who has an inventory follows a large cluster, perhaps, and answers an API server that waits.
@@ -119,11 +119,11 @@ def build_admission(settings: Settings, door: Door, metrics: Metrics, parts: Par
     """The use case over a door."""
     parts = parts or build_parts(settings, door)
     # At most half of the threads wait for one group, so that its trouble leaves threads for the others.
-    lines = Lines(parts.tools, most_waiting=settings.threads // 2)
+    queues = GroupQueues(parts.tools, most_waiting=settings.threads // 2)
     return Admission(
         Collaborators(
             groups=parts.store,
-            placer=CountedPlacer(lines, metrics),
+            placer=CountedPlacer(queues, metrics),
             figures=metrics,
             notify=EventRecorder(door).record,
             requests_of=requests_of,

@@ -108,7 +108,7 @@ def test_without_the_exclusion_one_after_another_is_in_the_way() -> None:
         return replace(ordinary(snapshot, placing), avoids=())
 
     substituted = replace(stand.tools, decide=decide)
-    stand.lines._tools = substituted
+    stand.queues._tools = substituted
     run(stand, None, 3, scheduler_first=True)
     stand.delete(PODS, "db-tikv-0")
     run(stand, None, 3, scheduler_first=True)

@@ -22,10 +22,10 @@ from webhook.core.placement import decide
 from webhook.core.selectors import pinned_node
 from webhook.deadline import Deadline
 from webhook.errors import ApiError
-from webhook.locking.attempt import Tools
 from webhook.locking.memory import AnswerMemory
 from webhook.locking.protocol import Answer, GroupCluster, Request
 from webhook.locking.round import Round
+from webhook.locking.tools import RoundTools
 
 from .faults import TOKEN, NewerFormatDoor, Rates, ReplicaDoor, Trouble
 from .oracle import Oracle
@@ -61,7 +61,7 @@ class Substitutes:
 class Replica:
     """One webhook process: its own memory, its own door."""
 
-    tools: Tools
+    tools: RoundTools
     door: ReplicaDoor
 
 
@@ -100,7 +100,7 @@ class Life:
         door = (NewerFormatDoor if newer else ReplicaDoor)(
             self.world, self.cluster, self.trouble, rates, clock_offsets, self.write_back, self.oracle.swapped
         )
-        tools = Tools(
+        tools = RoundTools(
             cluster=self.substitutes.store(door),
             memory=AnswerMemory(clock=self.world.clock),
             decide=decide,

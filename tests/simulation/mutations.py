@@ -12,9 +12,10 @@ from webhook.core.model import ClaimListing, Group, GroupState, Placing
 from webhook.core.objects import Claim
 from webhook.core.rounds import Planned
 from webhook.deadline import Deadline
-from webhook.locking.attempt import Attempt, Tools
+from webhook.locking.attempt import Attempt
 from webhook.locking.protocol import GroupCluster, Request
 from webhook.locking.round import Round
+from webhook.locking.tools import RoundTools
 
 from .life import Substitutes
 
@@ -45,7 +46,9 @@ class PodsListedBeforeClaims(GroupStore):
 class ClaimsNotCommonToAll(Round):
     """The own claims of a round count as the group's though the label does not find them: others do not see them."""
 
-    def __init__(self, group: Group, requests: Iterable[Request], tools: Tools, *args: Any, **options: Any) -> None:
+    def __init__(
+        self, group: Group, requests: Iterable[Request], tools: RoundTools, *args: Any, **options: Any
+    ) -> None:
         requests = tuple(requests)
         own = tuple(name for request in requests for name in request.placing.pod.claim_names)
         super().__init__(group, requests, replace(tools, cluster=_WithOwnClaims(tools.cluster, own)), *args, **options)

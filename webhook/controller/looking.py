@@ -10,15 +10,15 @@ from typing import Any
 from webhook.controller.rescue import Held, Sight, sight
 from webhook.core.requested import as_requested
 from webhook.deadline import Deadline
-from webhook.locking.attempt import Tools
 from webhook.locking.looking import look
 from webhook.locking.protocol import Request
+from webhook.locking.tools import RoundTools
 
 
 class Looker:
     """Looks by what a webhook process decides with, so by the same reads, answers in flight and options."""
 
-    def __init__(self, tools: Tools, requests_of: Callable[[Mapping[str, Any]], Mapping[str, Decimal]]) -> None:
+    def __init__(self, tools: RoundTools, requests_of: Callable[[Mapping[str, Any]], Mapping[str, Decimal]]) -> None:
         """`requests_of` gives what a pod's manifest asks of a node, in base units."""
         self._tools = tools
         self._requests_of = requests_of

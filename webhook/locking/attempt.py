@@ -1,34 +1,14 @@
-"""What a round is given, and what one attempt of it read and decided."""
+"""What one attempt of a round read and decided."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from webhook.core import ledger
 from webhook.core.lock_claim import second_record_claim
 from webhook.core.model import ClaimListing, Entry, Group, GroupState, Snapshot
 from webhook.core.objects import Claim
-from webhook.core.rounds import Decide, Planned
-from webhook.locking.memory import AnswerMemory
-from webhook.locking.protocol import GroupCluster
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """What a round is given: the cluster, this process's memory, the decision, time and chance.
-
-    `expiry` (s): after how long an entry is over whose token no visible pod carries. `pause` waits a number
-    of seconds; `chance` gives a number in [0, 1); `tokens` never repeats itself.
-    """
-
-    cluster: GroupCluster
-    memory: AnswerMemory
-    decide: Decide
-    expiry: float
-    pause: Callable[[float], None]
-    chance: Callable[[], float]
-    tokens: Iterator[str]
+from webhook.core.rounds import Planned
 
 
 @dataclass(frozen=True, slots=True)

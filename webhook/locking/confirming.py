@@ -16,7 +16,7 @@ from webhook.core.node_index import index_of
 from webhook.core.outcomes import Cause
 from webhook.core.policy import without_pin
 from webhook.core.rounds import Decide, Planned, plan_round
-from webhook.locking.attempt import Tools
+from webhook.locking.tools import RoundTools
 
 MOST_CONFIRMED: Final = 3
 """Nodes that are read for one pod in one attempt."""
@@ -28,7 +28,7 @@ Confirm = Callable[[frozenset[str]], Sequence[FreshNode]]
 
 
 def plan_confirmed(
-    snapshot: Snapshot, placings: Sequence[Placing], tools: Tools, confirm: Confirm
+    snapshot: Snapshot, placings: Sequence[Placing], tools: RoundTools, confirm: Confirm
 ) -> tuple[Planned, ...]:
     """Plan a round so that every node in it has been confirmed."""
     for _ in range(MOST_CONFIRMED):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from webhook.core.model import Decision, Group, Placing, Snapshot
-from webhook.locking.attempt import Tools
 from webhook.locking.protocol import Answer, Request
 from webhook.locking.round import Round
+from webhook.locking.tools import RoundTools
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Looked:
     snapshot: Snapshot | None
 
 
-def look(group: Group, request: Request, tools: Tools) -> Looked:
+def look(group: Group, request: Request, tools: RoundTools) -> Looked:
     """Decide for a pod of the group on a snapshot of its own. Raises nothing for API trouble."""
     snapshots: list[Snapshot] = []
     answers: list[Answer] = []

@@ -29,9 +29,10 @@ from webhook.errors import (
     TooManyRequests,
     UnknownOutcome,
 )
-from webhook.locking.attempt import Attempt, Tools, snapshot_of
+from webhook.locking.attempt import Attempt, snapshot_of
 from webhook.locking.confirming import plan_confirmed
 from webhook.locking.protocol import Answer, Request
+from webhook.locking.tools import RoundTools
 from webhook.locking.waiting import WaitingRequests
 from webhook.locking.writing import RecordWriter
 from webhook.locking.young_claims import UNBOUND_CLAIM_PERIOD, YOUNG_CLAIM_PERIOD, by_own_claims, settled
@@ -50,7 +51,7 @@ class Round:
         self,
         group: Group,
         requests: Iterable[Request],
-        tools: Tools,
+        tools: RoundTools,
         deliver: Callable[[Request, Answer], None],
         *,
         writes: bool = True,

@@ -10,8 +10,8 @@ from webhook.core.carriers import OptionCarriers
 from webhook.core.model import Decision, Group, Options
 from webhook.core.outcomes import Cause, Outcome
 from webhook.deadline import Deadline
-from webhook.locking.attempt import Tools
 from webhook.locking.protocol import Answer, Effort, Request
+from webhook.locking.tools import RoundTools
 
 # No decision is begun, and no write sent, with less than this left of a request's budget (s).
 LEAST_LEFT: Final = 1.0
@@ -27,7 +27,7 @@ class WaitingRequests:
     """
 
     def __init__(
-        self, group: Group, requests: Iterable[Request], tools: Tools, deliver: Callable[[Request, Answer], None]
+        self, group: Group, requests: Iterable[Request], tools: RoundTools, deliver: Callable[[Request, Answer], None]
     ) -> None:
         self._component = group.component
         # What was read last counts until this round has read it.

@@ -19,10 +19,10 @@ from webhook.core.objects import Claim
 from webhook.core.outcomes import Cause, Outcome
 from webhook.core.storage import Volumes
 from webhook.deadline import Deadline
-from webhook.locking.attempt import Tools
-from webhook.locking.line import Lines
 from webhook.locking.memory import AnswerMemory
 from webhook.locking.protocol import Answer, Request
+from webhook.locking.queue import GroupQueues
+from webhook.locking.tools import RoundTools
 
 # Only a guard against a test that hangs; no test is meant to wait so long.
 PATIENCE = 20.0
@@ -95,15 +95,15 @@ def callers() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def lines_of(
+def queues_of(
     cluster: HeldCluster,
     most_waiting: int = 8,
     decide: Callable[..., Decision] = first_node,
     memory: AnswerMemory | None = None,
-) -> Lines:
+) -> GroupQueues:
     tokens = (f"token{number:04d}" for number in itertools.count())
-    tools = Tools(cluster, memory or AnswerMemory(), decide, 120.0, lambda _: None, lambda: 0.0, tokens)
-    return Lines(tools, most_waiting)
+    tools = RoundTools(cluster, memory or AnswerMemory(), decide, 120.0, lambda _: None, lambda: 0.0, tokens)
+    return GroupQueues(tools, most_waiting)
 
 
 def request_for(name: str, seconds: float = PATIENCE) -> Request:
@@ -115,20 +115,20 @@ def request_for(name: str, seconds: float = PATIENCE) -> Request:
 def test_requests_that_come_while_a_round_runs_are_decided_together_in_the_next(
     cluster: HeldCluster, callers: ThreadPoolExecutor
 ) -> None:
-    lines = lines_of(cluster)
-    first = callers.submit(lines.place, TIKV, request_for("db-tikv-0"))
+    queues = queues_of(cluster)
+    first = callers.submit(queues.place, TIKV, request_for("db-tikv-0"))
     assert cluster.entered[TIKV].wait(PATIENCE)
-    others = [callers.submit(lines.place, TIKV, request_for(name)) for name in ("db-tikv-1", "db-tikv-2")]
-    eventually(lambda: lines.waiting() == 3)
+    others = [callers.submit(queues.place, TIKV, request_for(name)) for name in ("db-tikv-1", "db-tikv-2")]
+    eventually(lambda: queues.waiting() == 3)
     cluster.released[TIKV].set()
     assert [call.result(PATIENCE).decision.outcome for call in (first, *others)] == [Outcome.PINNED] * 3
     assert [sorted(names) for names in cluster.rounds] == [["db-tikv-0"], ["db-tikv-1", "db-tikv-2"]]
 
 
 def test_two_creates_of_one_name_are_never_in_one_round(cluster: HeldCluster, callers: ThreadPoolExecutor) -> None:
-    lines = lines_of(cluster)
-    calls = [callers.submit(lines.place, TIKV, request_for("db-tikv-0")) for _ in range(3)]
-    eventually(lambda: lines.waiting() == 3)
+    queues = queues_of(cluster)
+    calls = [callers.submit(queues.place, TIKV, request_for("db-tikv-0")) for _ in range(3)]
+    eventually(lambda: queues.waiting() == 3)
     cluster.released[TIKV].set()
     tokens = {call.result(PATIENCE).token for call in calls}
     assert len(tokens) == 3
@@ -138,10 +138,10 @@ def test_two_creates_of_one_name_are_never_in_one_round(cluster: HeldCluster, ca
 def test_a_caller_leaves_with_the_guard_at_its_own_deadline_while_the_round_goes_on_for_others(
     cluster: HeldCluster, callers: ThreadPoolExecutor
 ) -> None:
-    lines = lines_of(cluster)
-    patient = callers.submit(lines.place, TIKV, request_for("db-tikv-0"))
+    queues = queues_of(cluster)
+    patient = callers.submit(queues.place, TIKV, request_for("db-tikv-0"))
     assert cluster.entered[TIKV].wait(PATIENCE)
-    hasty = callers.submit(lines.place, TIKV, request_for("db-tikv-1", seconds=0.05))
+    hasty = callers.submit(queues.place, TIKV, request_for("db-tikv-1", seconds=0.05))
     assert hasty.result(PATIENCE).decision.cause is Cause.BUDGET_USED_UP
     cluster.released[TIKV].set()
     assert patient.result(PATIENCE).decision.outcome is Outcome.PINNED
@@ -149,41 +149,41 @@ def test_a_caller_leaves_with_the_guard_at_its_own_deadline_while_the_round_goes
 
 
 def test_a_request_beyond_the_bound_gets_the_guard_at_once(cluster: HeldCluster, callers: ThreadPoolExecutor) -> None:
-    lines = lines_of(cluster, most_waiting=2)
-    waiting = [callers.submit(lines.place, TIKV, request_for(f"db-tikv-{number}")) for number in range(2)]
-    eventually(lambda: lines.waiting() == 2)
-    assert lines.place(TIKV, request_for("db-tikv-2")).decision.cause is Cause.BUSY
+    queues = queues_of(cluster, most_waiting=2)
+    waiting = [callers.submit(queues.place, TIKV, request_for(f"db-tikv-{number}")) for number in range(2)]
+    eventually(lambda: queues.waiting() == 2)
+    assert queues.place(TIKV, request_for("db-tikv-2")).decision.cause is Cause.BUSY
     cluster.released[TIKV].set()
     assert all(call.result(PATIENCE).decision.outcome is Outcome.PINNED for call in waiting)
 
 
 def test_a_guard_without_a_round_keeps_to_the_options_that_were_read_last(cluster: HeldCluster) -> None:
-    lines = lines_of(cluster, most_waiting=0)
-    assert lines.place(TIKV, request_for("db-tikv-0")).decision.topology_key == Options().topology_key
+    queues = queues_of(cluster, most_waiting=0)
+    assert queues.place(TIKV, request_for("db-tikv-0")).decision.topology_key == Options().topology_key
     cluster.carriers = OptionCarriers(cluster={keys.PREFIX + keys.TOPOLOGY_KEY: "rack"})
     cluster.released[TIKV].set()
     memory = AnswerMemory()
-    lines_of(cluster, memory=memory).place(TIKV, request_for("db-tikv-0"))
-    answer = lines_of(cluster, most_waiting=0, memory=memory).place(TIKV, request_for("db-tikv-0"))
+    queues_of(cluster, memory=memory).place(TIKV, request_for("db-tikv-0"))
+    answer = queues_of(cluster, most_waiting=0, memory=memory).place(TIKV, request_for("db-tikv-0"))
     assert (answer.decision.cause, answer.decision.topology_key) == (Cause.BUSY, "rack")
     assert answer.options == Options(topology_key="rack")
 
 
 def test_independent_one_groups_stall_does_not_delay_another(cluster: HeldCluster, callers: ThreadPoolExecutor) -> None:
-    lines = lines_of(cluster)
-    stalled = callers.submit(lines.place, TIKV, request_for("db-tikv-0"))
+    queues = queues_of(cluster)
+    stalled = callers.submit(queues.place, TIKV, request_for("db-tikv-0"))
     assert cluster.entered[TIKV].wait(PATIENCE)
     cluster.released[PD].set()
-    assert lines.place(PD, request_for("db-pd-0")).decision.outcome is Outcome.PINNED
+    assert queues.place(PD, request_for("db-pd-0")).decision.outcome is Outcome.PINNED
     assert not stalled.done()
     cluster.released[TIKV].set()
     stalled.result(PATIENCE)
 
 
 def test_a_look_writes_nothing_and_waits_for_nobody(cluster: HeldCluster, callers: ThreadPoolExecutor) -> None:
-    lines = lines_of(cluster)
+    queues = queues_of(cluster)
     cluster.released[TIKV].set()
-    seen = lines.look(TIKV, request_for("db-tikv-0"))
+    seen = queues.look(TIKV, request_for("db-tikv-0"))
     assert (seen.decision.outcome, seen.token) == (Outcome.PINNED, "")
     assert all(not claim.annotations for claim in cluster.list_claims(TIKV, Deadline.after(1)).claims)
 
@@ -196,25 +196,25 @@ def test_a_defect_in_a_round_is_answered_at_once_and_does_not_stop_the_line(
             raise RuntimeError("a defect")
         return first_node(snapshot, placing)
 
-    lines = lines_of(cluster, decide=broken)
-    first: Future[Answer] = callers.submit(lines.place, TIKV, request_for("db-tikv-0"))
+    queues = queues_of(cluster, decide=broken)
+    first: Future[Answer] = callers.submit(queues.place, TIKV, request_for("db-tikv-0"))
     assert cluster.entered[TIKV].wait(PATIENCE)
     cluster.released[TIKV].set()
     assert first.result(PATIENCE).decision.cause is Cause.INTERNAL
-    assert lines.place(TIKV, request_for("db-tikv-1")).decision.outcome is Outcome.PINNED
+    assert queues.place(TIKV, request_for("db-tikv-1")).decision.outcome is Outcome.PINNED
 
 
 def test_a_line_without_requests_is_forgotten(cluster: HeldCluster) -> None:
-    lines = lines_of(cluster)
+    queues = queues_of(cluster)
     cluster.released[TIKV].set()
-    lines.place(TIKV, request_for("db-tikv-0"))
-    eventually(lambda: not lines.groups())
+    queues.place(TIKV, request_for("db-tikv-0"))
+    eventually(lambda: not queues.groups())
 
 
 def test_where_no_thread_can_be_started_the_caller_is_not_kept_waiting_and_the_line_goes_on_later(
     cluster: HeldCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = lines_of(cluster)
+    queues = queues_of(cluster)
     cluster.released[TIKV].set()
 
     def no_thread(self: Thread) -> None:
@@ -222,6 +222,6 @@ def test_where_no_thread_can_be_started_the_caller_is_not_kept_waiting_and_the_l
 
     with monkeypatch.context() as patched:
         patched.setattr(Thread, "start", no_thread)
-        assert lines.place(TIKV, request_for("db-tikv-0")).decision.cause is Cause.BUSY
-    assert lines.groups() == frozenset()
-    assert lines.place(TIKV, request_for("db-tikv-0")).decision.outcome is Outcome.PINNED
+        assert queues.place(TIKV, request_for("db-tikv-0")).decision.cause is Cause.BUSY
+    assert queues.groups() == frozenset()
+    assert queues.place(TIKV, request_for("db-tikv-0")).decision.outcome is Outcome.PINNED
