@@ -99,7 +99,7 @@ def health_application(
         elif reason is not None:
             status, body = "503 Service Unavailable", f"not ready: {reason}\n".encode()
         elif path not in ("/startz", "/livez", "/readyz"):
-            status, body = "404 Not Found", b"nothing is here: try /livez, /readyz or /metrics\n"
+            status, body = "404 Not Found", b"nothing is here: try /startz, /livez, /readyz or /metrics\n"
         start_response(status, [("Content-Type", kind), ("Content-Length", str(len(body)))])
         return [body]
 

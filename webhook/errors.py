@@ -14,6 +14,9 @@ WebhookError
     ├── Invalid          400, 422: the request itself is refused
     ├── TooManyRequests  429: asked to wait
     └── UnknownOutcome   exception, 5xx, 504: a write may or may not have been applied
+
+Errors that do not leave their package's callers stand where they are raised, as kinds of WebhookError: PatchError
+(`core/jsonpatch.py`), SetError and AnswerError (`embedded`), DemoError (`demo`), Refused (`cluster/api_errors.py`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""From Kubernetes objects as the API server writes them to the frozen values of `model.py`.
+"""From Kubernetes objects as the API server writes them to the frozen values of `objects.py` and `storage.py`.
 
-The one place that knows where a field lies inside an object. Every constructor takes any JSON and never
+This and its siblings `pod_manifests.py`, `selector_manifests.py` and `storage_manifests.py` know where a field lies
+inside an object. Every constructor takes any JSON and never
 raises: what is absent or of a wrong type becomes the field's empty value. Where that leaves a choice, the
 value is the one that promises less: a requirement that cannot be read matches nothing.
 """

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from webhook.core.carriers import OptionCarriers
 from webhook.core.free_fields import FreeFields
+from webhook.core.keys import HOSTNAME
 from webhook.core.objects import EMPTY, NO_QUANTITIES, Claim, Node, Pod, PodOnNode
 from webhook.core.outcomes import Cause, Outcome
 from webhook.core.storage import Volumes
@@ -70,7 +71,7 @@ class Options:
     skip: bool = False
     placement: Placement = Placement.PIN
     when_unplaceable: WhenUnplaceable = WhenUnplaceable.GUARD
-    topology_key: str = "kubernetes.io/hostname"
+    topology_key: str = HOSTNAME
     copies: int = 3
     min_domains: int | None = None
     problems: tuple[str, ...] = ()
@@ -128,7 +129,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class NodeRoom:
-    """What is requested on a node already, in base units; `pods` counts them."""
+    """What is requested on a node already, in base units; the resource `pods` counts the pods."""
 
     requested: Mapping[str, Decimal] = field(default_factory=lambda: NO_QUANTITIES)
 
@@ -210,7 +211,7 @@ class Decision:
     """What was decided for one pod, and why: what annotation, log, event, metric and `why` show.
 
     `cap` None: no cap. `counts`: members per domain in use, before this one. `passed_over`: node name to
-    the one reason. `waiting` names members whose domain is unknown, or the guarded member in the way.
+    the one reason; `detail`: what holds for the pod as a whole, such as who is in the way.
     `hostname`: the node's hostname label if no other node has it, else "". `guard_too`: pinned *and* guarded.
     `avoids`: the domains that a guarded pod is kept off for the sake of the guarded members there (`guard.py`).
     """
@@ -219,7 +220,7 @@ class Decision:
     cause: Cause = Cause.NONE
     node: str = ""
     domain: str = ""
-    topology_key: str = "kubernetes.io/hostname"
+    topology_key: str = HOSTNAME
     replicas: int = 0
     cap: int | None = None
     counts: Mapping[str, int] = field(default_factory=dict)

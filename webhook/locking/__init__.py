@@ -1,6 +1,18 @@
 """The lock protocol of docs/design.md, section 4: who may answer with which node, among any number of replicas.
 
-`protocol.py` is what it needs of a cluster and what it gives; `round.py` the seven steps; `memory.py` what one
-process remembers of its own answers; `queue.py` lets the requests of one group that reach one process share a
-round. Safety never rests on the last two: it rests on the compare-and-swap between processes.
+    protocol       what it needs of a cluster, is asked, and answers
+    round          the seven steps
+    attempt        what one attempt of a round read and decided
+    waiting        the requests of a round without an answer, and the time that is left for them
+    young_claims   claims that are waited for a moment
+    confirming     a node that was only proposed is read before it is promised
+    writing        steps 5 and 6: ledger and second records
+    unanswered     the entries that a round wrote and has not answered
+    sweeping       entries that are over are taken off the claims of quiet groups
+    memory         what one process remembers of its own answers
+    queue          requests of one group that reach one process share a round
+    looking        what would be decided now; nothing is written
+    tools          what rounds are given to work with
+
+Safety never rests on memory or queue: it rests on the compare-and-swap between processes.
 """
