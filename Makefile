@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check control-plane helm e2e e2e-again e2e-long record install-quick install-check bench clean
+.PHONY: help demo test check docs docs-links reference control-plane helm e2e e2e-again e2e-long record install-quick install-check bench clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -33,6 +33,22 @@ check: $(VENV)/.installed ## lint, type-check and check the import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+SPHINX = $(BIN)/sphinx-build -q -W --keep-going -n -c docs -d build/doctrees
+
+docs: $(VENV)/.docs reference ## build the documentation into build/docs; a link that leads nowhere fails
+	@$(SPHINX) -b html . build/docs
+	@echo "build/docs/docs/index.html"
+
+docs-links: $(VENV)/.docs ## ask the pages elsewhere that the documentation links to (needs a network)
+	@$(SPHINX) -b linkcheck . build/links
+
+reference: $(VENV)/.installed ## make docs/configuration.md from settings, commands and chart values
+	@PYTHONPATH=tests $(BIN)/python -m documentation.reference
 
 control-plane: ## build etcd, Kubernetes, kwok from Go modules for the end-to-end tests (6-15 min cold, then nothing)
 	@tests/e2e/control_plane/build.sh

@@ -1,0 +1,41 @@
+"""What the pages state is what the product does."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from documentation.reference import PAGE, ROOT, page
+from webhook.cli import main
+
+DOCS = ROOT / "docs"
+
+
+def test_the_reference_is_made_from_settings_commands_and_values():
+    assert PAGE.read_text() == page(), "run `make reference`"
+
+
+@pytest.mark.parametrize("name", ["why", "audit", "can-drain", "simulate", "doctor"])
+def test_every_command_that_asks_is_described(name: str):
+    assert f"## {name}\n" in (DOCS / "operating.md").read_text()
+
+
+def test_commands_that_pages_show_exist():
+    shown = {
+        name
+        for path in DOCS.glob("*.md")
+        for name in re.findall(r"(?:kubectl tidb-ha|tidb-ha-webhook) ([a-z][a-z-]+)\b", path.read_text())
+        if not path.name.startswith("design")
+    }
+
+    assert shown - set(main.commands) - {"charts"} == set()
+
+
+def test_every_page_is_reached_from_the_first():
+    index = (DOCS / "index.md").read_text()
+    listed = [line.strip() for line in index.splitlines()]
+
+    for path in DOCS.glob("*.md"):
+        name = path.stem
+        assert name == "index" or name in listed or name.startswith(("install", "runbook")), name
