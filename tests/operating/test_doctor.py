@@ -575,7 +575,7 @@ def test_a_failure_is_exit_code_1_and_json_has_the_lines(tmp_path: Path):
     result = run("doctor", "--cluster", path, "-o", "json")
     told = json.loads(result.stdout)
     assert (result.exit_code, told["fit"]) == (1, False)
-    assert {"level", "about", "found", "to_do"} == set(told["lines"][0])
+    assert {"level", "about", "found", "toDo"} == set(told["lines"][0])
 
     result = run("doctor", "--cluster", path)
     assert "\n      -> tidb-ha-webhook audit has the details" in result.stdout

@@ -36,16 +36,13 @@ def command(ctx: click.Context, /, output: str, **parameters: Any) -> None:
     """
     with opened(parameters) as connection:
         # Here, not above: see webhook/commands/__init__.py.
-        import json
-        from dataclasses import asdict
-
         from webhook.operating.doctor.examine import examine
-        from webhook.operating.doctor.lines import is_fit
+        from webhook.operating.doctor.lines import as_json, is_fit
         from webhook.operating.page import one_line
 
         lines = tuple(examine(connection))
         if output == "json":
-            click.echo(json.dumps({"fit": is_fit(lines), "lines": [asdict(line) for line in lines]}, indent=2))
+            click.echo(as_json(lines))
         for line in lines if output == "text" else ():
             level = click.style(f"{line.level.value:<4}", fg=_COLOURS[line.level.value])
             click.echo(f"{level}  {line.about}: {one_line(line.found)}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -49,3 +50,9 @@ def fail(about: str, found: str, to_do: str) -> Line:
 def is_fit(lines: Iterable[Line]) -> bool:
     """Whether nothing fails."""
     return all(line.level is not Level.FAIL for line in lines)
+
+
+def as_json(lines: Sequence[Line]) -> str:
+    """The lines as one JSON object."""
+    told = [{"level": line.level.value, "about": line.about, "found": line.found, "toDo": line.to_do} for line in lines]
+    return json.dumps({"fit": is_fit(lines), "lines": told}, indent=2)

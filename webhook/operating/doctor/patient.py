@@ -10,7 +10,7 @@ from typing import Any, Final
 from webhook.cluster.door import NAMESPACES, PODS, Manifest, Resource
 from webhook.cluster.fleet import Fleet, read_fleet
 from webhook.cluster.reader import Reader
-from webhook.core.shapes import inside, items, mapping, text, texts
+from webhook.core.shapes import inside, integer, items, mapping, strings, text, texts
 from webhook.errors import ApiError, Forbidden
 from webhook.operating.auditing import Report, report_of
 from webhook.operating.connecting import Connection
@@ -46,9 +46,9 @@ class Entry:
     def sees_creates_of_pods(self) -> bool:
         """Whether its rules name the CREATE of pods."""
         return any(
-            {"pods", "*", "*/*", "pods/*"} & set(items(mapping(rule).get("resources")))
-            and {"CREATE", "*"} & set(items(mapping(rule).get("operations")))
-            and {"", "*"} & set(items(mapping(rule).get("apiGroups")))
+            {"pods", "*", "*/*", "pods/*"} & set(strings(mapping(rule).get("resources")))
+            and {"CREATE", "*"} & set(strings(mapping(rule).get("operations")))
+            and {"", "*"} & set(strings(mapping(rule).get("apiGroups")))
             for rule in items(self.webhook.get("rules"))
         )
 
@@ -58,7 +58,7 @@ class Entry:
         service = inside(self.webhook, "clientConfig", "service")
         if not isinstance(service, dict):
             return None
-        return text(service.get("namespace")), text(service.get("name")), int(service.get("port") or 443)
+        return text(service.get("namespace")), text(service.get("name")), integer(service.get("port")) or 443
 
 
 @dataclass
