@@ -12,6 +12,7 @@ import pytest
 from prometheus_client import values
 from prometheus_client.parser import text_string_to_metric_families
 
+from webhook.audit_metrics import MOST_GROUPS, AuditFigures, GroupMargin
 from webhook.core.outcomes import Cause, Outcome
 from webhook.errors import SettingsError
 from webhook.metrics import DIRECTORY_VARIABLE, Metrics, shared_directory
@@ -223,3 +224,46 @@ def test_a_dead_workers_waiting_reviews_do_not_stay(after_deaths: subprocess.Com
 
 def test_workers_that_die_leave_no_files_behind_for_good(after_deaths: subprocess.CompletedProcess[str]):
     assert after_deaths.stderr.split() == ["counter_0.db", "gauge_livesum_0.db", "histogram_0.db"]
+
+
+def test_the_last_audit_is_shown_and_nothing_before_it():
+    metrics = Metrics()
+    assert "\ntidb_ha_webhook_audit_timestamp_seconds " not in metrics.exposition().decode()
+
+    margins = tuple(GroupMargin("t1", f"db{number:03}", "tikv", "kubernetes.io/hostname", 1) for number in range(250))
+    poor = GroupMargin("t1", "poor", "pd", "kubernetes.io/hostname", 0)
+    figures = AuditFigures(
+        at=1_800_000_000,
+        seconds=0.5,
+        groups={"well": 250, "breached": 1, "unknown": 0},
+        findings={"Stacked": 1},
+        guarded={"running": 2, "waiting": 0},
+        margins=(*margins, poor),
+        records=3,
+        oldest_record=17,
+    )
+    metrics.audited(figures)
+    shown = metrics.exposition().decode()
+    for line in (
+        'tidb_ha_webhook_audit_groups{state="breached"} 1.0',
+        'tidb_ha_webhook_audit_findings{kind="Stacked"} 1.0',
+        'tidb_ha_webhook_guarded_pods{state="running"} 2.0',
+        "tidb_ha_webhook_audit_timestamp_seconds 1.8e+09",
+        "tidb_ha_webhook_audit_duration_seconds 0.5",
+        "tidb_ha_webhook_ledger_records 3.0",
+        "tidb_ha_webhook_ledger_oldest_record_seconds 17.0",
+        "tidb_ha_webhook_group_margins_left_out 51.0",
+    ):
+        assert line in shown
+    assert shown.count("tidb_ha_webhook_group_margin{") == MOST_GROUPS
+    assert 'cluster="poor"' in shown
+
+    metrics.audited(None)
+    assert "tidb_ha_webhook_group_margin{" not in metrics.exposition().decode()
+
+
+def test_swept_claims_are_counted():
+    metrics = Metrics()
+    metrics.swept(2)
+    metrics.swept(0)
+    assert "tidb_ha_webhook_swept_claims_total 2.0" in metrics.exposition().decode()

@@ -12,15 +12,23 @@ from kubernetes.client import Configuration
 
 from webhook.cluster.credentials import SERVICE_ACCOUNT
 from webhook.cluster.door import Door
+from webhook.cluster.fleet import Fleet, read_fleet
+from webhook.cluster.inventory import Inventory
+from webhook.cluster.pacing import PacedDoor
 from webhook.cluster.quantities import requests_of
+from webhook.cluster.reader import Reader
 from webhook.cluster.store import GroupStore
-from webhook.controller import loop
+from webhook.controller import auditing, loop
+from webhook.controller.auditing import Auditing
+from webhook.controller.duties import AllDuties
 from webhook.controller.leases import Election
 from webhook.controller.looking import Looker
 from webhook.controller.loop import Rescue
 from webhook.controller.running import Controller
+from webhook.deadline import Deadline
 from webhook.errors import SettingsError
-from webhook.events import EventRecorder
+from webhook.events import EventRecorder, Notice
+from webhook.locking.sweeping import Sweep
 from webhook.locking.tools import RoundTools
 from webhook.metrics import Metrics
 from webhook.settings import ClusterSource, Settings
@@ -33,24 +41,39 @@ def build_controller(
     store: GroupStore,
     tools: RoundTools,
     configuration: Callable[[], Configuration],
+    inventory: Inventory | None = None,
 ) -> Controller:
     """The controller, not started. Nobody else can lead on the embedded cluster. Raises `SettingsError`."""
+    notify = EventRecorder(door).record
     rescue = Rescue(
         loop.Collaborators(
             door=door,
             groups=store,
             look=Looker(tools, requests_of).look,
             figures=metrics,
-            notify=EventRecorder(door).record,
+            notify=notify,
             clock=time.monotonic,
             other_schedulers=settings.other_schedulers,
         )
     )
+    duties = AllDuties(rescue, _auditing(door, metrics, tools, notify, inventory))
     if settings.source is ClusterSource.DUMP:
-        return Controller(rescue, lambda: True, metrics.leads)
+        return Controller(duties, lambda: True, metrics.leads)
     identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
     election = Election(configuration(), lease_namespace_of(settings), settings.controller_lease, identity)
-    return Controller(rescue, election.leads, metrics.leads)
+    return Controller(duties, election.leads, metrics.leads)
+
+
+def _auditing(
+    door: Door, metrics: Metrics, tools: RoundTools, notify: Callable[[Notice], None], inventory: Inventory | None
+) -> Auditing:
+    paced = PacedDoor(door)
+
+    def read(deadline: Deadline) -> Fleet:
+        return read_fleet(Reader(paced, deadline), view=inventory.view() if inventory else None)
+
+    sweep = Sweep(GroupStore(paced), tools.memory, tools.expiry)
+    return Auditing(auditing.Collaborators(read, sweep.run, metrics, notify, time.monotonic, tools.expiry))
 
 
 def lease_namespace_of(settings: Settings, directory: Path = SERVICE_ACCOUNT) -> str:

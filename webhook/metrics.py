@@ -24,6 +24,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from webhook.audit_metrics import AuditCollector, AuditFigures
 from webhook.core.groups import MEMBER_CLASSES
 from webhook.core.outcomes import Cause, Outcome
 from webhook.errors import SettingsError
@@ -81,6 +82,10 @@ class Metrics:
         )
         self._stuck = self._gauge("stuck_pods", "Pods that wait and that the controller has nothing better for.")
         self._leading = self._gauge("controller_leading", "1 where the controller is led.")
+        self._swept = self._counter("swept_claims", "Claims from which the controller took records that were over.")
+        self._audit = AuditCollector(PREFIX)
+        # Of several processes only one would have them, and whichever answers for all does not know which.
+        self._registry.register(self._audit)
         self._ages = Gauge(
             f"{PREFIX}_inventory_age_seconds",
             "Time since the API server was last heard of each kind that the inventory follows.",
@@ -115,6 +120,14 @@ class Metrics:
     def leads(self, leading: bool) -> None:
         """Whether this process leads the controller."""
         self._leading.set(leading)
+
+    def audited(self, figures: AuditFigures | None) -> None:
+        """The controller's last audit found this; None: somebody else audits now."""
+        self._audit.figures = figures
+
+    def swept(self, claims: int) -> None:
+        """The controller took what was over from so many claims."""
+        self._swept.inc(claims)
 
     def inventory(self, ages: Mapping[str, float]) -> None:
         """For so long (s) nothing has been heard of each kind that the inventory follows."""

@@ -175,7 +175,7 @@ class Worker:
         if self._settings.controller:
             configuration = partial(configuration_of, self._settings)
             self.controller = build_controller(
-                self._settings, self._door, self._metrics, parts.store, parts.tools, configuration
+                self._settings, self._door, self._metrics, parts.store, parts.tools, configuration, self.inventory
             )
             self.controller.start()
         return create_app(self._settings, reviewer, responded=self._metrics.responded)

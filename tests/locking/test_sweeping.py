@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from builders import make_claim
+from builders import NOW, make_claim, make_entry
 from cluster_objects import SPACE, a_pod, a_v1_world
 from stand import EXPIRY, Stand
 
 from webhook.cluster.door import CLAIMS, PODS
-from webhook.core import keys
+from webhook.core import keys, ledger
 from webhook.core.groups import recognise
 from webhook.core.manifests import pod_from
 from webhook.deadline import Deadline
@@ -67,14 +67,34 @@ def test_unbound_claims_are_not_written() -> None:
 
     assert swept(stand) == 0
     assert (stand.records(), stand.door.writes) == (before, [])
-    assert not may_be_over(stand.store.list_claims(GROUP, Deadline.after(5, stand.clock.monotonic)).claims)
+
+
+def an_old_record():
+    old = make_entry("db-tikv-0", "n1", token="token000001", time=NOW - 200)
+    return ledger.ledger_annotations([old])
 
 
 @pytest.mark.parametrize(
-    ("changes", "pays"), [({"volume_name": "pv"}, True), ({}, False), ({"volume_name": "pv", "deleting": True}, False)]
+    ("annotations", "changes", "pays"),
+    [
+        (an_old_record(), {"volume_name": "pv"}, True),
+        (an_old_record(), {}, False),
+        (an_old_record(), {"volume_name": "pv", "deleting": True}, False),
+        ({keys.LOCK: "{"}, {"volume_name": "pv"}, False),
+        ({}, {"volume_name": "pv"}, False),
+    ],
+    ids=["bound", "unbound", "being deleted", "unreadable", "without a record"],
 )
-def test_only_a_record_on_a_bound_claim_that_stays_makes_a_look_pay(changes, pays: bool) -> None:
-    assert may_be_over([make_claim(annotations={keys.LOCK: "{}"}, **changes), make_claim()]) is pays
+def test_only_a_record_that_is_over_on_a_bound_claim_makes_a_sweep_pay(annotations, changes, pays: bool) -> None:
+    claims = [make_claim(annotations=annotations, **changes), make_claim("other")]
+    assert may_be_over(claims, [], NOW, EXPIRY) is pays
+
+
+@pytest.mark.parametrize(("age", "pays"), [(-10, True), (10, False), (121, True)])
+def test_a_live_entry_makes_none_pay_and_one_of_the_future_may(age: int, pays: bool) -> None:
+    entry = make_entry("db-tikv-0", "n1", token="token000001", time=NOW - age)
+    claims = [make_claim(annotations=ledger.ledger_annotations([entry]), volume_name="pv")]
+    assert may_be_over(claims, [], NOW, EXPIRY) is pays
 
 
 def test_claims_without_records_are_not_written() -> None:

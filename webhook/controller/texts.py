@@ -17,7 +17,7 @@ def of_replaced(held: Held, seen: Sight) -> str:
     before = f"it could not run on {held.node}, where it was pinned: {seen.problem}"
     if held.kind is Kind.GUARDED:
         before = "it waited apart from its siblings"
-    return _fitting(
+    return fitting(
         f"{held.pod.name} of {held.group} never ran and is deleted to be created again: {before};"
         f" {seen.decision.node} is possible now"
     )
@@ -35,12 +35,13 @@ def of_stuck(held: Held, seen: Sight) -> tuple[str, str]:
         reason = decision.cause.value or f"Pod{decision.outcome.value.title().replace('-', '')}"
         return reason, messages.event_message(decision, held.pod, held.group)
     detail = decision.detail or (decision.cause.value if decision.cause is not Cause.NONE else decision.outcome.value)
-    return CANNOT_RUN, _fitting(
+    return CANNOT_RUN, fitting(
         f"{held.pod.name} of {held.group} cannot run on {held.node}, where it is pinned: {seen.problem}. It is left"
         f" alone, since nothing better is there: repair or uncordon the node, make room, or add a node; {detail}"
     )
 
 
-def _fitting(text: str) -> str:
+def fitting(text: str) -> str:
+    """The text on one line, as long as an event's message may be."""
     line = "".join(character if character.isprintable() else " " for character in text)
     return line if len(line) <= messages.EVENT_LIMIT else f"{line[: messages.EVENT_LIMIT - 1]}…"

@@ -10,7 +10,7 @@ What cannot be read, or is of a newer version, stays: nothing is taken away on d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from webhook.core import ledger
@@ -38,9 +38,19 @@ class SweptCluster(Protocol):
         ...
 
 
-def may_be_over(claims: Iterable[Claim]) -> bool:
-    """Whether a look at the group pays: one of its Bound claims has a record."""
-    return any(_records_on(claim) for claim in claims if _may_be_written(claim))
+def may_be_over(claims: Sequence[Claim], pods: Iterable[Pod], now: int, expiry: float) -> bool:
+    """Whether a sweep of the group would do anything, by what was read for another purpose.
+
+    `now`: the API server's time (seconds since 1970). Entries dated in the future may be over for all that is known.
+    """
+    recorded = ledger.read_records(claims)
+    entries = recorded.entries().values()
+    if not entries or recorded.newer or recorded.unreadable:
+        return False
+    carried = ledger.carried_tokens(pods)
+    return any(_records_on(claim) for claim in claims if _may_be_written(claim)) and all(
+        entry.time > now or ledger.is_over(entry, carried, now, expiry, known_for=0.0) for entry in entries
+    )
 
 
 class Sweep:
