@@ -213,7 +213,7 @@ def test_the_rights_that_are_asked_for_are_the_charts():
         if "resourceNames" not in rule
     }
 
-    assert {(right.verb, right.resource, right.group) for right in SERVING} <= granted
+    assert {(right.verb, right.resource, right.group) for right in SERVING} == granted
 
 
 # --- registration

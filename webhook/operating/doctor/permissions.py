@@ -51,8 +51,12 @@ SERVING: Final = (
     *_rights("storage.k8s.io", "storageclasses", "list watch get"),
     *_rights("storage.k8s.io", "csidrivers csinodes csistoragecapacities volumeattachments", "list watch"),
     *_rights("apps", "statefulsets", "get"),
+    *_rights("apps.pingcap.com", "statefulsets", "get"),
+    *_rights("pingcap.com", "tidbclusters dmclusters", "get"),
+    *_rights("core.pingcap.com", "clusters", "get"),
+    *_rights("core.pingcap.com", "pdgroups pds tikvgroups tikvs dmgroups dms", "list"),
 )
-"""What the webhook needs on every cluster. A test compares it with the chart's ClusterRole."""
+"""What the webhook needs. A test compares it with the chart's ClusterRole."""
 
 
 def of_the_user(patient: Patient) -> Iterator[Line]:
