@@ -10,6 +10,8 @@ import yaml
 
 from e2e.install.helm import CHART, MAJORS, Helm, missing
 from e2e.objects import Object
+from webhook.cluster.door import CLAIMS, NODES, PERSISTENT_VOLUMES, PODS
+from webhook.cluster.fleet import OWNERS
 
 pytestmark = pytest.mark.e2e
 
@@ -62,6 +64,13 @@ def test_it_has_pods_of_its_own_that_the_service_of_the_reviews_does_not_find(he
         assert selector.items() <= labels.items()
 
 
+def test_its_account_may_list_what_an_audit_reads(helm: Helm) -> None:
+    found = rendered(helm)
+    allowed = verbs_of(found, NAME)
+    assert all("list" in allowed[resource.plural] for resource in (PODS, CLAIMS, NODES, PERSISTENT_VOLUMES, *OWNERS))
+    assert "list" not in verbs_of(found, "rel")["statefulsets"]
+
+
 def test_only_its_account_may_delete_pods(helm: Helm) -> None:
     found = rendered(helm)
     assert verbs_of(found, NAME)["pods"] == {"list", "watch", "get", "delete"}
@@ -93,6 +102,26 @@ def test_it_decides_by_the_settings_of_the_server(helm: Helm) -> None:
         assert flag in of_controller
     assert "--controller" in of_controller
     assert "--controller" not in of_server
+
+
+def test_its_alerts_come_and_go_with_it(helm: Helm) -> None:
+    on = {"prometheusRule": {"enabled": True}}
+    off = on | {"controller": {"enabled": False}}
+    assert alerts_of(rendered(helm, on)) - alerts_of(rendered(helm, off)) == {
+        "TidbHaWebhookStacked",
+        "TidbHaWebhookLost",
+        "TidbHaWebhookNoMargin",
+        "TidbHaWebhookUnknownPlaces",
+        "TidbHaWebhookStuckPods",
+        "TidbHaWebhookNoController",
+        "TidbHaWebhookNoAudit",
+    }
+
+
+def alerts_of(found: list[Object]) -> set[str]:
+    rules = named(found, "PrometheusRule", "rel")["spec"]["groups"][0]["rules"]
+    assert all(rule["expr"] and rule["annotations"]["summary"] for rule in rules)
+    return {rule["alert"] for rule in rules}
 
 
 def test_without_it_nothing_of_it_is_there(helm: Helm) -> None:
