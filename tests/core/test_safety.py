@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from builders import (
     LOCAL_VOLUMES,
     ZONAL_NODES,
@@ -18,6 +20,7 @@ from builders import (
     running_pod,
 )
 
+from webhook.core.free_fields import FreeFields
 from webhook.core.model import Decision
 from webhook.core.outcomes import Outcome
 from webhook.core.placement import decide
@@ -103,6 +106,15 @@ def test_a_full_domain_needs_not_be_left_alone_nor_one_by_another_key():
     by_zone = guarded_pod(member(1), node_name="za1", topology_key=ZONE)
     found = decided(desired=make_desired(6), pods=[by_zone], nodes=ZONAL_NODES[:2])
     assert (found.outcome, found.avoids) == (Outcome.GUARDED, ())
+
+
+def test_a_pod_whose_node_affinity_is_its_requesters_is_not_said_to_leave_any_alone():
+    pods = [guarded_pod(member(1), node_name="n1"), *running_members("n2", "n3", "n2", "n3", first=2)]
+    placing = replace(make_placing(), free_fields=FreeFields(pin=False))
+    found = decided(placing, desired=make_desired(6), pods=pods)
+
+    assert (found.outcome, found.avoids) == (Outcome.GUARDED, ())
+    assert "it leaves" not in found.detail
 
 
 def test_only_the_first_few_domains_are_left_alone():

@@ -125,7 +125,8 @@ def _place(case: Case) -> Decision:
 
 def _guarded(case: Case, cause: Cause, unsafe: dict[str, str], detail: str) -> Decision:
     passed_over = {**case.survey.infeasible, **unsafe}
-    avoids = left_alone(case.census, case.cap, case.topology_key)
+    # By node affinity, as a pin would be.
+    avoids = left_alone(case.census, case.cap, case.topology_key) if case.placing.free_fields.pin else ()
     if avoids:
         detail = f"{detail}; {explain.of_avoided(case, avoids)}"
     guarded = case.decision(Outcome.GUARDED)
