@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 from cluster_objects import (
     SPACE,
+    a_claim,
     a_generic_pod,
     a_node,
     a_pod,
     a_v1_world,
     a_v2_pod,
     a_v2_world,
+    a_volume,
     an_object,
     claims,
     generic_world,
+    labels_v1,
     nodes,
     with_floor,
 )
@@ -511,3 +514,30 @@ def test_an_empty_cluster_is_a_sentence(tmp_path: Path):
 
     assert result.exit_code == 2
     assert "there is no pod at all" in result.stderr
+
+
+def test_without_nodes_there_are_none():
+    assert "The nodes for it now:\n  there are none" in page(stored(Stand(*a_v1_world(node_count=0)), a_pod()))
+
+
+def test_readiness_and_deletion_are_shown():
+    stand = stored(Stand(*a_v1_world()), a_pod())
+    stand.bind("db-tikv-0", "n1")
+    ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    stand.patch(PODS, "db-tikv-0", {**ready, "metadata": {"finalizers": ["example.com/hold"]}})
+    stand.delete(PODS, "db-tikv-0")
+
+    assert "Running, Ready, being deleted, on n1" in "\n".join(head(page(stand)))
+
+
+def test_data_above_the_cap_and_data_without_a_node_are_told_apart():
+    bound = [a_claim(f"pd-db-pd-{number}", labels_v1("pd"), volume=f"pv{number}") for number in range(3)]
+    volumes = [a_volume(f"pv{number}", "n1") for number in range(3)]
+    world = [found for found in a_v1_world(3, "pd") if found["kind"] != "PersistentVolumeClaim"]
+    stand = Stand(*world, *bound, *volumes)
+    for number in range(3):
+        stand.admit(a_pod(f"db-pd-{number}"))
+
+    assert "sent back to its data on n1, above the cap" in head(page(stand, "db-pd-1"))[3]
+    stand.patch(NODES, "n1", {"spec": {"unschedulable": True}})
+    assert "left to wait for the node of its data (domain n1)" in head(page(stand, "db-pd-1"))[3]
