@@ -35,9 +35,22 @@ from webhook.cluster.door import (
 )
 from webhook.cluster.inventory import Inventory, InventoryView
 from webhook.cluster.memory import MemoryCluster
-from webhook.cluster.shelves import Catalogue, NodeShelf, PodShelf
+from webhook.cluster.shelves import (
+    AttachmentShelf,
+    Catalogue,
+    NodeShelf,
+    PodShelf,
+    Pools,
+    VolumeShelf,
+    attached,
+    find_volume,
+    pools_of,
+)
+from webhook.cluster.trimming import Attachment
 from webhook.cluster.watching import BROKEN_ALLOWED, FIRST_WAIT, LEAST_PERIOD, LONGEST_WAIT, Follower, Pace, Pulse
+from webhook.core.manifests import claim_from
 from webhook.core.objects import PodOnNode
+from webhook.core.storage import PersistentVolume
 from webhook.errors import Forbidden, Gone, TooManyRequests, UnknownOutcome
 
 PACE = Pace(watch=3.0)
@@ -335,6 +348,50 @@ def test_pods_are_added_up_by_node() -> None:
     assert [pod.name for pod in view.pods["n2"]] == ["c"], "a view that was handed out stays as it was"
 
 
+def a_stored_volume(name: str, storage_class: str, phase: str = "Available") -> PersistentVolume:
+    return PersistentVolume(name, storage_class=storage_class, phase=phase)
+
+
+def in_classes(pools: Pools) -> dict[str, list[str]]:
+    return {name: [f"{volume.name} {volume.phase}" for volume in pool] for name, pool in pools.items() if pool}
+
+
+def test_volumes_are_kept_by_class() -> None:
+    shelf = VolumeShelf()
+    shelf.put_all({("", name): a_stored_volume(name, found) for name, found in (("a", "x"), ("b", "x"), ("c", "y"))})
+    view = shelf.view()
+    assert in_classes(view) == {"x": ["a Available", "b Available"], "y": ["c Available"]}
+    shelf.put(("", "a"), a_stored_volume("a", "x", "Bound"))
+    shelf.put(("", "b"), None)
+    shelf.put(("", "c"), a_stored_volume("c", "z"))
+    assert in_classes(shelf.view()) == {"x": ["a Bound"], "z": ["c Available"]}
+    assert in_classes(view) == {"x": ["a Available", "b Available"], "y": ["c Available"]}, "it stays as it was"
+    found = [find_volume(shelf.view(), name) for name in ("a", "c", "b")]
+    assert [volume and volume.storage_class for volume in found] == ["x", "z", None]
+    assert in_classes(pools_of(found[:2])) == in_classes(shelf.view())
+
+
+def test_a_class_whose_volumes_have_not_changed_keeps_its_pool() -> None:
+    shelf = VolumeShelf()
+    shelf.put_all({("", name): a_stored_volume(name, found) for name, found in (("a", "x"), ("b", "y"))})
+    before = shelf.view()
+    shelf.put(("", "a"), a_stored_volume("a", "x", "Bound"))
+    after = shelf.view()
+    assert (after["y"] is before["y"], after["x"] is before["x"]) == (True, False)
+
+
+def test_attached_volumes_are_kept_by_node() -> None:
+    shelf = AttachmentShelf()
+    given = {("", "1"): Attachment("n1", "a"), ("", "2"): Attachment("n1", "b"), ("", "3"): Attachment("n2", "c")}
+    shelf.put_all(given)
+    view = shelf.view()
+    assert view == attached(given.values()) == {"n1": {"a", "b"}, "n2": {"c"}}
+    shelf.put(("", "1"), None)
+    shelf.put(("", "3"), Attachment("n1", "c"))
+    assert {name: there for name, there in shelf.view().items() if there} == {"n1": {"b", "c"}}
+    assert view == {"n1": {"a", "b"}, "n2": {"c"}}
+
+
 def test_a_view_is_made_anew_only_when_something_has_changed() -> None:
     nodes, pods, others = NodeShelf(), PodShelf(), Catalogue[str]()
     kept = trimming.NODE.trim(a_node("a"))
@@ -393,12 +450,15 @@ def test_a_pod_that_takes_no_place_is_not_kept(pod: Manifest) -> None:
     assert trimming.POD.trim(pod) is None
 
 
+UNBOUND = an_object(CLAIMS, "a", spec={})
+
+
 @pytest.mark.parametrize(
     ("kind", "manifest", "kept"),
     [
         (trimming.NAMESPACE, an_object(NAMESPACES, "a", metadata={"labels": {"team": "x"}}), {"team": "x"}),
-        (trimming.CLAIMED, an_object(CLAIMS, "a", spec={"volumeName": "pv"}), "pv"),
-        (trimming.CLAIMED, an_object(CLAIMS, "a", spec={}), None),
+        (trimming.CLAIMED, an_object(CLAIMS, "a", spec={"volumeName": "pv"}), trimming.Claimed("pv")),
+        (trimming.CLAIMED, UNBOUND, trimming.Claimed(claim=claim_from(UNBOUND))),
         (trimming.PUBLISHER, an_object(CSI_DRIVERS, "a", spec={"storageCapacity": True}), True),
         (trimming.PUBLISHER, an_object(CSI_DRIVERS, "a", spec={}), None),
         (trimming.ATTACH_LIMITS,
@@ -477,7 +537,7 @@ def test_the_inventory_follows_the_cluster() -> None:
         assert inventory.age() < PATIENCE
         assert nodes_in(view) == ["n1"]
         assert {name: len(pods) for name, pods in view.placed.pods.items()} == {"n1": 1}
-        assert list(view.of(trimming.VOLUME)) == [("", "pv")]
+        assert {name: [volume.name for volume in pool] for name, pool in view.volumes().items()} == {"": ["pv"]}
         assert set(inventory.ages()) >= {"nodes", "pods", "persistentvolumes"}
 
         cluster.create(NODES, {"metadata": {"name": "n2"}}, timeout=1)

@@ -37,6 +37,7 @@ from webhook.cluster.reader import Reader
 from webhook.cluster.shelves import Placed, placed
 from webhook.cluster.store import GroupStore
 from webhook.cluster.surroundings import SHARED_FOR, SurroundingsReader
+from webhook.cluster.volume_reads import find_claim
 from webhook.core.groups import recognise
 from webhook.core.manifests import pod_from
 from webhook.core.model import Group, GroupState, Placing
@@ -307,14 +308,14 @@ def test_a_class_that_has_no_volumes_was_read_all_the_same(broken: bool) -> None
     scene = Scene(*a_v1_world(), a_class())
     if broken:
         scene.break_watches()
-    assert scene.group_state().volumes.of_class == {"local": ()}
+    assert {name: list(found) for name, found in scene.group_state().volumes.of_class.items()} == {"local": []}
 
 
 @BOTH
 @pytest.mark.parametrize(
     ("drivers", "capacities"),
     [
-        ([an_object(CSI_DRIVERS, DRIVER, spec={"storageCapacity": True})], {DRIVER: 1}),
+        ([an_object(CSI_DRIVERS, DRIVER, spec={"storageCapacity": True})], {DRIVER: 2}),
         ([an_object(CSI_DRIVERS, DRIVER, spec={"storageCapacity": False})], {}),
         ([], {}),
     ],
@@ -331,7 +332,7 @@ def test_what_is_free_is_there_if_the_provisioner_publishes_it(
 
 
 @BOTH
-def test_what_is_attached_to_a_node_is_what_is_attached_or_its_pods_use_each_once(broken: bool) -> None:
+def test_what_is_attached_to_nodes_and_what_claims_have_is_there(broken: bool) -> None:
     user = a_running_pod("user", "n1")
     user["spec"]["volumes"] = [
         {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("c1", "c2", "no")
@@ -346,9 +347,16 @@ def test_what_is_attached_to_a_node_is_what_is_attached_or_its_pods_use_each_onc
     if broken:
         scene.break_watches()
     volumes = scene.group_state().volumes
-    assert volumes.attach_limits == {"n1": {DRIVER: 2}}
-    assert volumes.attached["n1"] == {CsiVolume(DRIVER, "handle-a"), CsiVolume(DRIVER, "handle-b")}
-    assert volumes.attached["n2"] == {CsiVolume(DRIVER, "handle-c")}
+    assert volumes.attach_limits == {"n1": {DRIVER: 2}, "n3": {"other.example.com": 2}}
+    assert volumes.attached == {
+        "n1": {CsiVolume(DRIVER, "handle-a"), CsiVolume(DRIVER, "handle-b")},
+        "n2": {CsiVolume(DRIVER, "handle-c")},
+    }
+    assert volumes.claimed == {
+        ("web", "c1"): CsiVolume(DRIVER, "handle-a"),
+        ("web", "c2"): CsiVolume("other.example.com", "handle-other"),
+    }
+    assert (len(volumes.attach_limits), len(volumes.attached), len(volumes.claimed)) == (2, 2, 2)
 
 
 def test_where_no_node_limits_the_driver_nobody_is_counted() -> None:
@@ -446,5 +454,63 @@ def test_a_member_that_is_answered_again_is_promised_one_node() -> None:
 
 def test_a_round_sees_what_the_store_has_promised_to_another_group() -> None:
     scene = Scene(*a_v1_world())
-    scene.store.promise(PD, a_placing("db-pd-0", 3), "n1")
+    scene.store.promise(PD, a_placing("db-pd-0", 3), "n1", ())
     assert scene.group_state().promised == {"n1": {"cpu": 3, "pods": 1}}
+
+
+# Volumes that other groups' pods will take
+
+
+def a_waiting_claim(name: str, storage_class: str = "local") -> Manifest:
+    claim = an_object(CLAIMS, name, spec={"storageClassName": storage_class})
+    claim["metadata"]["namespace"] = "web"
+    return claim
+
+
+def a_pinned_pod(name: str, node: str, *claim_names: str) -> Manifest:
+    pod = a_running_pod(name, "")
+    pod["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
+    pod["spec"]["volumes"] = [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claim_names]
+    return pod
+
+
+def promised(scene: Scene) -> dict[str, list[str]]:
+    found = scene.group_state().volumes.promised
+    return {node_name: [claim.name for claim in claims] for node_name, claims in found.items()}
+
+
+@BOTH
+def test_the_claims_of_pods_that_are_on_their_way_are_promised_so_far_as_they_have_no_volume(broken: bool) -> None:
+    scene = Scene(
+        *a_v1_world(), a_class(), a_waiting_claim("c1"), a_waiting_claim("c2", "other"), a_used_claim("c3", "pv"),
+        a_pinned_pod("one", "n1", "c1", "c2", "c3", "gone"), a_pinned_pod("another", "n2"),
+    )  # fmt: skip
+    if broken:
+        scene.break_watches()
+    assert promised(scene) == {"n1": ["c1"]}
+
+
+def test_the_claims_of_what_was_answered_are_promised_until_the_pod_is_seen() -> None:
+    scene = Scene(*a_v1_world(), a_class(), a_waiting_claim("c1"))
+    claims = [find_claim(Reader(scene.cluster, PLENTY), "web", "c1")]
+    scene.store.promise(PD, a_placing("db-pd-0"), "n1", claims)
+    scene.store.promise(TIKV, a_placing("db-tikv-1"), "n2", claims)
+    assert promised(scene) == {"n1": ["c1"]}
+    seen = a_pinned_pod("db-pd-0", "n1", "c9")
+    seen["metadata"]["namespace"] = SPACE
+    scene.cluster.create(PODS, seen, namespace=SPACE, timeout=1)
+    follow(scene.inventory)
+    assert promised(scene) == {}
+
+
+def test_members_of_the_group_itself_are_no_others() -> None:
+    scene = Scene(*a_v1_world(), a_class(), a_pod("db-tikv-1", nodeSelector={"kubernetes.io/hostname": "n1"}))
+    assert promised(scene) == {}
+
+
+def test_a_volume_is_read_directly_or_found_gone() -> None:
+    scene = Scene(*a_v1_world(), a_csi_volume("a"))
+    gone, found = scene.store.confirm_volumes(["a", "Gone"], PLENTY)
+    assert (gone.name, gone.volume) == ("Gone", None)
+    assert found.volume is not None
+    assert (found.name, found.volume.csi) == ("a", CsiVolume(DRIVER, "handle-a"))

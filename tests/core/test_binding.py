@@ -182,7 +182,16 @@ class TestThoseWhoTakeThemFirst:
         assert found[0] == {"n1", "n2", "n3"}
 
     def test_an_answer_to_another_group(self):
-        assert possible(*self.VOLUMES, promised=frozenset({"a", "b"}))[0] == {"n2", "n3"}
+        theirs = claim("tikv-other-tikv-0")
+
+        assert possible(*self.VOLUMES, promised={"n1": (theirs,), "n2": (theirs,)})[0] == {"n2", "n3"}
+        assert possible(*self.VOLUMES, promised={"n2": (theirs, theirs)})[0] == {"n1", "n3"}
+        assert possible(*self.VOLUMES, promised={"n9": (theirs,)})[0] == {"n1", "n2", "n3"}
+
+    def test_an_answer_to_another_group_whose_claim_asks_for_another_class_takes_none(self):
+        theirs = claim("tikv-other-tikv-0", storage_class="other")
+
+        assert possible(*self.VOLUMES, promised={"n1": (theirs,)})[0] == {"n1", "n2", "n3"}
 
 
 FAST = make_class("fast", provisioner="fast.csi.example", allowed_topologies=label_in(ZONE, "z1", "z2"))

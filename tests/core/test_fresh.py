@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
+import pytest
 from builders import make_node, make_snapshot
 
-from webhook.core.fresh import room_of, with_fresh
+from webhook.core.fresh import room_of, with_fresh, with_fresh_volumes
 from webhook.core.model import FreshNode
 from webhook.core.objects import PodOnNode
+from webhook.core.pool import Pool
+from webhook.core.storage import FreshVolume, PersistentVolume
+
+VOLUME, OTHER = (PersistentVolume(name, storage_class="local", phase="Available") for name in "ab")
 
 
 def a_pod(node: str, name: str, cpu: int = 1, *, bound: bool = True) -> PodOnNode:
@@ -36,8 +41,37 @@ def test_pods_that_are_only_pinned_there_stay_until_they_are_found_bound() -> No
     snapshot = replace(make_snapshot(), placed_pods={"n1": (pinned, bound_by_now)})
     found = replace(bound_by_now, bound=True)
     fresh = with_fresh(snapshot, [FreshNode("n1", make_node("n1"), (found,))])
-    assert fresh.placed_pods["n1"] == (found, pinned)
+    assert fresh.placed_pods["n1"] == (pinned, found)
     assert fresh.rooms["n1"].requested == {"cpu": 2}
+
+
+def test_what_has_not_changed_is_the_same_object_as_before() -> None:
+    pods = a_pod("n1", "a"), a_pod("n1", "b", bound=False)
+    snapshot = replace(make_snapshot(), placed_pods={"n1": pods}, rooms={"n1": room_of(pods)})
+    fresh = with_fresh(snapshot, [FreshNode("n1", make_node("n1"), (a_pod("n1", "a"),))])
+    assert fresh.nodes is snapshot.nodes
+    assert fresh.rooms is snapshot.rooms
+    assert fresh.placed_pods is snapshot.placed_pods
+    assert fresh.confirmed == {"n1"}
+
+
+@pytest.mark.parametrize(
+    ("now", "left"),
+    [
+        pytest.param(replace(VOLUME, phase="Bound"), [replace(VOLUME, phase="Bound"), OTHER], id="taken meanwhile"),
+        pytest.param(None, [OTHER], id="gone"),
+        pytest.param(VOLUME, [VOLUME, OTHER], id="as it was"),
+    ],
+)
+def test_a_fresh_volume_takes_the_place_of_the_known_one(now, left) -> None:
+    known = make_snapshot()
+    snapshot = replace(known, volumes=replace(known.volumes, of_class={"local": Pool([VOLUME, OTHER]), "other": ()}))
+    fresh = with_fresh_volumes(snapshot, [FreshVolume("a", now), FreshVolume("of no class that was read", VOLUME)])
+    assert sorted(fresh.volumes.of_class["local"], key=lambda volume: volume.name) == left
+    assert fresh.volumes.of_class["other"] == ()
+    assert (fresh.volumes.of_class == snapshot.volumes.of_class) == (now == VOLUME)
+    assert fresh.volumes.confirmed == {"a", "of no class that was read"}
+    assert snapshot.volumes.confirmed == frozenset()
 
 
 def test_a_node_that_is_gone_is_none_of_them_any_more() -> None:

@@ -10,7 +10,7 @@ from cluster_objects import SPACE, a_claim, a_cluster, a_node, a_pod, a_set, a_v
 from stand import Stand
 from still_inventory import follow, inventory_of
 
-from webhook.cluster.door import NODES, PODS, Manifest
+from webhook.cluster.door import NODES, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES, Manifest
 from webhook.cluster.quantities import requests_of
 from webhook.cluster.store import GroupStore
 from webhook.core.groups import recognise
@@ -175,6 +175,77 @@ def test_members_of_one_round_are_counted_on_nodes_that_were_confirmed() -> None
     pods = [a_pod(f"db-tikv-{ordinal}", **large) for ordinal in range(2)]
     answers = [scene.ask(pod=pod).popitem()[1] for pod in pods]
     assert {answer.decision.node for answer in answers} == {"n1", "n2"}
+
+
+def local_scene(*volumes: Manifest) -> Scene:
+    """A set whose claims take local volumes; all their nodes are alike."""
+    free = [{**volume, "status": {"phase": "Available"}} for volume in volumes]
+    for volume in free:
+        volume["spec"]["storageClassName"] = "local"
+    scene = Scene(*a_v1_world(), *free)
+    patch = {"provisioner": "kubernetes.io/no-provisioner"}
+    scene.stand.cluster.merge_patch(STORAGE_CLASSES, "local", patch, timeout=1)
+    return scene
+
+
+def take(scene: Scene, *names: str) -> None:
+    """Somebody else has the volumes by now."""
+    for name in names:
+        reference = {"namespace": "other", "name": "data", "uid": "u"}
+        patch = {"spec": {"claimRef": reference}, "status": {"phase": "Bound"}}
+        scene.stand.cluster.merge_patch(PERSISTENT_VOLUMES, name, patch, timeout=1)
+
+
+def read_volumes(scene: Scene) -> list[str]:
+    return [call.split()[-1] for call in scene.stand.door.calls if call.startswith("get persistentvolumes")]
+
+
+def test_the_volume_that_will_be_taken_is_read_too() -> None:
+    scene = local_scene(a_volume("on-n1", "n1"), a_volume("on-n2", "n2"))
+    node = scene.ask()["db-tikv-0"].decision.node
+    assert read_volumes(scene) == [f"on-{node}"]
+    assert len(scene.decided) == 1
+
+
+def test_a_node_whose_volume_was_taken_meanwhile_is_passed_over_and_the_next_one_taken() -> None:
+    scene = local_scene(*(a_volume(f"on-{name}", name) for name in ("n1", "n2", "n3")))
+    first = scene.ask(writes=False)["db-tikv-0"].decision.node
+    take(scene, f"on-{first}")
+    second = scene.ask()["db-tikv-0"].decision
+    assert (second.outcome, second.node != first) == (Outcome.PINNED, True)
+    assert read_volumes(scene) == [f"on-{first}", f"on-{second.node}"]
+
+
+def test_another_volume_of_the_node_will_do() -> None:
+    scene = local_scene(a_volume("first", "n1"), a_volume("second", "n1"))
+    take(scene, "first")
+    decision = scene.ask()["db-tikv-0"].decision
+    assert (decision.outcome, decision.node) == (Outcome.PINNED, "n1")
+    assert read_volumes(scene) == ["first", "second"]
+
+
+def test_where_all_volumes_were_taken_meanwhile_the_pod_waits() -> None:
+    scene = local_scene(a_volume("on-n1", "n1"))
+    take(scene, "on-n1")
+    decision = scene.ask()["db-tikv-0"].decision
+    assert (decision.outcome, decision.cause) == (Outcome.GUARDED, Cause.NO_SAFE_NODE)
+    assert scene.stand.door.writes == []
+
+
+def test_a_pod_is_not_pinned_where_a_volume_was_never_read_directly() -> None:
+    scene = local_scene(*(a_volume(f"v{number}", "n1") for number in range(5)))
+    take(scene, *(f"v{number}" for number in range(4)))
+    decision = scene.ask()["db-tikv-0"].decision
+    assert (decision.outcome, decision.detail) == (Outcome.GUARDED, CHANGING)
+    assert read_volumes(scene) == ["v0", "v1", "v2"]
+
+
+def test_each_member_of_a_round_has_its_own_volume_confirmed() -> None:
+    volumes = [a_volume(f"{name}-{number}", name) for name in ("n1", "n2", "n3") for number in range(2)]
+    scene = local_scene(*volumes)
+    answers = scene.ask("db-tikv-0", "db-tikv-1", "db-tikv-2")
+    assert {answer.decision.node for answer in answers.values()} == {"n1", "n2", "n3"}
+    assert sorted(read_volumes(scene)) == ["n1-0", "n2-0", "n3-0"]
 
 
 def test_a_member_whose_only_node_was_cordoned_meanwhile_returns_and_waits() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event, Lock, Thread
@@ -69,7 +69,7 @@ class HeldCluster:
                 if value is not None:
                     written[key] = value
 
-    def promise(self, group: Group, placing: Placing, node_name: str) -> None:
+    def promise(self, group: Group, placing: Placing, node_name: str, claims: Iterable[Claim]) -> None:
         """Nothing: there is no other group."""
 
     def _as_written(self, claim: Claim) -> Claim:

@@ -16,7 +16,17 @@ from typing import Any, ClassVar, Final, TypeVar, cast
 
 from webhook.cluster import trimming
 from webhook.cluster.door import Door
-from webhook.cluster.shelves import Catalogue, NodeShelf, Placed, PodShelf, Shelf
+from webhook.cluster.shelves import (
+    Attached,
+    AttachmentShelf,
+    Catalogue,
+    NodeShelf,
+    Placed,
+    PodShelf,
+    Pools,
+    Shelf,
+    VolumeShelf,
+)
 from webhook.cluster.trimming import Key, Kind
 from webhook.cluster.watching import Follower, Pace, Pulse
 from webhook.core.objects import Node
@@ -34,27 +44,27 @@ AT_ONCE: Final = Pace(watch=1e-6)
 
 _CATALOGUED: Final[tuple[Kind[Any], ...]] = (
     trimming.NAMESPACE,
-    trimming.VOLUME,
     trimming.CLASS,
     trimming.CLAIMED,
     trimming.PUBLISHER,
     trimming.CAPACITY,
     trimming.ATTACH_LIMITS,
-    trimming.ATTACHMENT,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class InventoryView:
-    """What the inventory says now: nodes by name in order, pods by node, and the rest by kind."""
+    """What the inventory says now: nodes by name in order, pods by node, and the rest as a `Stock` has it."""
 
     at_hand: ClassVar[bool] = True
     nodes: tuple[Node, ...]
     placed: Placed
+    volumes: Callable[[], Pools]
+    attached: Callable[[], Attached]
     catalogue: Callable[[Kind[Any]], Mapping[Key, Any]]
 
     def of(self, kind: Kind[Value]) -> Mapping[Key, Value]:
-        """What is kept of a kind other than nodes and pods."""
+        """What is kept of a kind that has no field of its own."""
         return cast("Mapping[Key, Value]", self.catalogue(kind))
 
 
@@ -78,6 +88,8 @@ class Inventory:
     ) -> None:
         self._nodes = NodeShelf()
         self._pods = PodShelf()
+        self._volumes = VolumeShelf()
+        self._attachments = AttachmentShelf()
         self._catalogues = {kind.resource: Catalogue[Any]() for kind in _CATALOGUED}
         self._stopping = Event()
         self._lock = Lock()
@@ -89,6 +101,8 @@ class Inventory:
         self.followers: Final = (
             follower(trimming.NODE, self._nodes, quick),
             follower(trimming.POD, self._pods, quick),
+            follower(trimming.VOLUME, self._volumes, slow),
+            follower(trimming.ATTACHMENT, self._attachments, slow),
             *(follower(kind, self._catalogues[kind.resource], slow) for kind in _CATALOGUED),
         )
 
@@ -136,7 +150,9 @@ class Inventory:
         """What can be proposed from; None while a kind has not been listed, or its watch is broken."""
         if not all(each.pulse.sound() for each in self.followers):
             return None
-        return InventoryView(self._nodes.view(), self._pods.view(), self._of)
+        return InventoryView(
+            self._nodes.view(), self._pods.view(), self._volumes.view, self._attachments.view, self._of
+        )
 
     def _of(self, kind: Kind[Any]) -> Mapping[Key, Any]:
         return self._catalogues[kind.resource].view()

@@ -1,4 +1,4 @@
-"""Where a watch puts what it is told, and where decisions find it: frozen views, made anew only after changes."""
+"""Where a watch puts what it is told, and where decisions find it: frozen views, made anew only where they changed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Generic, TypeVar
 
-from webhook.cluster.trimming import Key
+from webhook.cluster.trimming import Attachment, Key
 from webhook.core.crowd import Crowd
 from webhook.core.fresh import room_of
 from webhook.core.model import NodeRoom
 from webhook.core.objects import Node, PodOnNode
+from webhook.core.pool import Pool
+from webhook.core.storage import PersistentVolume
 
 Value = TypeVar("Value")
 View = TypeVar("View")
@@ -86,7 +88,7 @@ class Shelf(ABC, Generic[Value, View]):
         self._view = None
         self._replaced(key, old, value)
 
-    def _replaced(self, key: Key, old: Value | None, new: Value | None) -> None:
+    def _replaced(self, _key: Key, old: Value | None, new: Value | None) -> None:
         """Called after each change, under the lock."""
 
     @abstractmethod
@@ -116,12 +118,12 @@ class PodShelf(Shelf[PodOnNode, Placed]):
         self._changed: set[str] = set()
         self._last = Placed()
 
-    def _replaced(self, key: Key, old: PodOnNode | None, new: PodOnNode | None) -> None:
+    def _replaced(self, _key: Key, old: PodOnNode | None, new: PodOnNode | None) -> None:
         if old is not None:
-            del self._by_node[old.node_name][key]
+            del self._by_node[old.node_name][_key]
             self._changed.add(old.node_name)
         if new is not None:
-            self._by_node.setdefault(new.node_name, {})[key] = new
+            self._by_node.setdefault(new.node_name, {})[_key] = new
             self._changed.add(new.node_name)
 
     def _make_view(self) -> Placed:
@@ -135,4 +137,81 @@ class PodShelf(Shelf[PodOnNode, Placed]):
                 rooms.pop(name, None)
         self._changed.clear()
         self._last = Placed(self._last.pods.moved(changed), rooms)
+        return self._last
+
+
+Pools = Mapping[str, Pool]
+"""Persistent volumes by class."""
+
+
+def pools_of(volumes: Iterable[PersistentVolume]) -> Pools:
+    """These volumes by class."""
+    by_class: dict[str, list[PersistentVolume]] = {}
+    for volume in volumes:
+        by_class.setdefault(volume.storage_class, []).append(volume)
+    return {name: Pool(there) for name, there in by_class.items()}
+
+
+def find_volume(pools: Pools, name: str) -> PersistentVolume | None:
+    """The volume of a name, whatever its class."""
+    found = (pool.find(name) for pool in pools.values())
+    return next((volume for volume in found if volume is not None), None)
+
+
+class VolumeShelf(Shelf[PersistentVolume, Pools]):
+    """Volumes by class."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed: dict[str, dict[str, PersistentVolume | None]] = {}
+        self._last: dict[str, Pool] = {}
+
+    def _replaced(self, _key: Key, old: PersistentVolume | None, new: PersistentVolume | None) -> None:
+        if old is not None:
+            self._changed.setdefault(old.storage_class, {})[old.name] = None
+        if new is not None:
+            self._changed.setdefault(new.storage_class, {})[new.name] = new
+
+    def _make_view(self) -> Pools:
+        self._last = dict(self._last)
+        for name, volumes in self._changed.items():
+            self._last[name] = self._last.get(name, Pool()).changed(volumes)
+        self._changed.clear()
+        return self._last
+
+
+Attached = Mapping[str, frozenset[str]]
+"""The names of the volumes that are attached to a node, or about to be, by the node's name."""
+
+
+def attached(attachments: Iterable[Attachment]) -> Attached:
+    """These attachments by node."""
+    by_node: dict[str, set[str]] = {}
+    for each in attachments:
+        by_node.setdefault(each.node_name, set()).add(each.volume_name)
+    return {name: frozenset(there) for name, there in by_node.items()}
+
+
+class AttachmentShelf(Shelf[Attachment, Attached]):
+    """Attached volumes by node."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_node: dict[str, dict[Key, Attachment]] = {}
+        self._changed: set[str] = set()
+        self._last: dict[str, frozenset[str]] = {}
+
+    def _replaced(self, _key: Key, old: Attachment | None, new: Attachment | None) -> None:
+        if old is not None:
+            del self._by_node[old.node_name][_key]
+            self._changed.add(old.node_name)
+        if new is not None:
+            self._by_node.setdefault(new.node_name, {})[_key] = new
+            self._changed.add(new.node_name)
+
+    def _make_view(self) -> Attached:
+        self._last = dict(self._last)
+        for name in self._changed:
+            self._last[name] = frozenset(each.volume_name for each in self._by_node[name].values())
+        self._changed.clear()
         return self._last

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from webhook.cluster import owners, trimming
-from webhook.cluster.door import CLAIMS, NODES, PODS, Door, Manifest
+from webhook.cluster.door import CLAIMS, NODES, PERSISTENT_VOLUMES, PODS, Door, Manifest
 from webhook.cluster.inventory import Inventory
 from webhook.cluster.promises import Promises
 from webhook.cluster.quantities import parse_quantity
@@ -17,6 +17,7 @@ from webhook.core import groups
 from webhook.core.manifests import claim_from, pod_from
 from webhook.core.model import ClaimListing, FreshNode, Group, GroupState, Placing
 from webhook.core.objects import Claim, Pod
+from webhook.core.storage import FreshVolume
 from webhook.deadline import Deadline
 from webhook.errors import UnknownOutcome
 
@@ -59,6 +60,7 @@ class GroupStore:
         desired = owners.read_desired(reader, group, placing, pods)
         surroundings = self._surroundings.read(reader)
         volumes = read_volumes(reader, group, claims, Members(placing, pods, desired), surroundings)
+        volumes = self._promises.with_claims_of_others(group, volumes, surroundings)
         return GroupState(
             pods=pods,
             desired=desired,
@@ -80,9 +82,14 @@ class GroupStore:
         reader = self._reader(deadline)
         return tuple(_fresh_node(reader, name) for name in sorted(names))
 
-    def promise(self, group: Group, placing: Placing, node_name: str) -> None:
+    def confirm_volumes(self, names: Iterable[str], deadline: Deadline) -> tuple[FreshVolume, ...]:
+        """Step 4: read volumes that will be taken directly."""
+        reader = self._reader(deadline)
+        return tuple(_fresh_volume(reader, name) for name in sorted(names))
+
+    def promise(self, group: Group, placing: Placing, node_name: str, claims: Iterable[Claim]) -> None:
         """After the answer: until the pod is seen, it counts on its node for the other groups."""
-        self._promises.add(group, placing, node_name)
+        self._promises.add(group, placing, node_name, claims)
 
     def get_claim(self, namespace: str, name: str, deadline: Deadline) -> Claim | None:
         """One claim, None if there is none of that name (yet)."""
@@ -154,3 +161,8 @@ def _fresh_node(reader: Reader, name: str) -> FreshNode:
     listing = reader.list(PODS, fields={"spec.nodeName": name}, resource_version=STALE)
     pods = (trimming.POD.trim(found) for found in listing.items)
     return FreshNode(name, trimming.NODE.trim(manifest), tuple(pod for pod in pods if pod is not None))
+
+
+def _fresh_volume(reader: Reader, name: str) -> FreshVolume:
+    manifest = reader.find(PERSISTENT_VOLUMES, name)
+    return FreshVolume(name, None if manifest is None else trimming.VOLUME.trim(manifest))

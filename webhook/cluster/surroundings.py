@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeVar
 from webhook.cluster import trimming
 from webhook.cluster.inventory import Inventory
 from webhook.cluster.reader import Reader, time_left
-from webhook.cluster.shelves import Placed, in_order, placed
+from webhook.cluster.shelves import Attached, Placed, Pools, in_order, placed
 from webhook.cluster.trimming import Key, Kind
 from webhook.cluster.usage import DirectStock, UsageReader
 from webhook.core.objects import Node, Pod
@@ -35,6 +35,14 @@ class Stock(Protocol):
 
     def of(self, kind: Kind[Value]) -> Mapping[Key, Value]:
         """What is kept of a kind, by namespace and name."""
+        ...
+
+    def volumes(self) -> Pools:
+        """Persistent volumes by class."""
+        ...
+
+    def attached(self) -> Attached:
+        """Attached volumes by node."""
         ...
 
 

@@ -18,6 +18,7 @@ from webhook.core import keys
 from webhook.core.manifests import (
     attach_limits_from,
     capacity_from,
+    claim_from,
     node_from,
     placed_pod_from,
     pod_from,
@@ -25,7 +26,7 @@ from webhook.core.manifests import (
     storage_class_from,
     volume_from,
 )
-from webhook.core.objects import Node, PodOnNode
+from webhook.core.objects import Claim, Node, PodOnNode
 from webhook.core.selectors import pinned_node
 from webhook.core.shapes import inside, text, texts
 from webhook.core.storage import PersistentVolume, StorageCapacity, StorageClass
@@ -50,6 +51,14 @@ class Attachment:
 
     node_name: str
     volume_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What is kept of a claim: the volume that it has or asks for by name, else all of it."""
+
+    volume_name: str = ""
+    claim: Claim | None = None
 
 
 def key_of(manifest: Manifest) -> Key:
@@ -96,8 +105,9 @@ def _volume(manifest: Manifest) -> PersistentVolume:
     return volume_from(_with_shared_labels(manifest), parse_quantity)
 
 
-def _volume_of_claim(manifest: Manifest) -> str | None:
-    return text(inside(manifest, "spec", "volumeName")) or None
+def _claimed(manifest: Manifest) -> Claimed:
+    volume_name = text(inside(manifest, "spec", "volumeName"))
+    return Claimed(volume_name) if volume_name else Claimed(claim=claim_from(manifest, parse_quantity))
 
 
 def _publishes(manifest: Manifest) -> bool | None:
@@ -123,8 +133,8 @@ POD: Final[Kind[PodOnNode]] = Kind(door.PODS, _placed_pod)
 NAMESPACE: Final[Kind[Mapping[str, str]]] = Kind(door.NAMESPACES, _namespace)
 VOLUME: Final[Kind[PersistentVolume]] = Kind(door.PERSISTENT_VOLUMES, _volume)
 CLASS: Final[Kind[StorageClass]] = Kind(door.STORAGE_CLASSES, storage_class_from)
-CLAIMED: Final[Kind[str]] = Kind(door.CLAIMS, _volume_of_claim)
-"""The volume of each bound claim, to find out how many volumes the pods of a node use."""
+CLAIMED: Final[Kind[Claimed]] = Kind(door.CLAIMS, _claimed)
+"""Which volumes the pods of a node use, and which they will take. Never the claims of a group that is decided about."""
 
 PUBLISHER: Final[Kind[bool]] = Kind(door.CSI_DRIVERS, _publishes)
 CAPACITY: Final[Kind[StorageCapacity]] = Kind(door.CSI_STORAGE_CAPACITIES, _capacity)

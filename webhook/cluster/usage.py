@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar, cast
 
+from webhook.cluster import trimming
 from webhook.cluster.door import Manifest, Resource
 from webhook.cluster.reader import STALE, Reader
+from webhook.cluster.shelves import Attached, Pools, attached, pools_of
 from webhook.cluster.trimming import Key, Kind, key_of
 from webhook.core.shapes import text
 
@@ -59,6 +61,14 @@ class DirectStock:
         if kind.resource not in self._read:
             self._read[kind.resource] = self.usage.read(self.reader, kind)
         return cast("Mapping[Key, Value]", self._read[kind.resource])
+
+    def volumes(self) -> Pools:
+        """Persistent volumes by class."""
+        return pools_of(self.of(trimming.VOLUME).values())
+
+    def attached(self) -> Attached:
+        """Attached volumes by node."""
+        return attached(self.of(trimming.ATTACHMENT).values())
 
 
 def _version(manifest: Manifest) -> Version:

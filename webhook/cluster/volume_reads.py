@@ -6,25 +6,30 @@ and how many volumes a node takes may come from the inventory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from webhook.cluster import trimming
+from webhook.cluster.attached import AttachedVolumes, ByName, ClaimedVolumes
 from webhook.cluster.door import CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 from webhook.cluster.quantities import parse_quantity
 from webhook.cluster.reader import Reader
-from webhook.cluster.shelves import Placed
 from webhook.cluster.surroundings import Stock, Surroundings
+from webhook.cluster.trimming import Key
 from webhook.core import groups
 from webhook.core.manifests import claim_from, storage_class_from, volume_from
+from webhook.core.memo import Memo
 from webhook.core.model import Desired, Group
 from webhook.core.node_index import index_of
 from webhook.core.objects import Claim, Pod
-from webhook.core.storage import CsiVolume, PersistentVolume, StorageCapacity, StorageClass, Volumes
+from webhook.core.pool import Pool
+from webhook.core.storage import PersistentVolume, StorageCapacity, StorageClass, Volumes
 
 # Provisioners of Kubernetes' own, which no CSI driver stands behind.
 _BUILT_IN: Final = "kubernetes.io/"
+
+NO_VOLUMES: Final = Pool()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,7 @@ def read_volumes(
     classes = _read_classes(reader, {claim.storage_class for claim in unbound if claim.storage_class})
     stock = surroundings.stock
     drivers = _drivers(own, persistent, classes)
-    limits = _attach_limits(stock, drivers)
+    limits = ByName(stock.of(trimming.ATTACH_LIMITS)) if drivers else {}
     return Volumes(
         claims={claim.name: claim for claim in (*claims, *own)},
         persistent_volumes=persistent,
@@ -61,7 +66,8 @@ def read_volumes(
         of_class=_of_class(stock, {claim.storage_class for claim in unbound}),
         capacities=_capacities(stock, classes),
         attach_limits=limits,
-        attached=_attached(stock, surroundings.placed, drivers) if limits else {},
+        attached=AttachedVolumes(stock) if limits else {},
+        claimed=ClaimedVolumes(stock) if limits else {},
     )
 
 
@@ -99,30 +105,24 @@ def _read_classes(reader: Reader, names: Iterable[str]) -> Mapping[str, StorageC
     return {name: storage_class_from(manifest) for name, manifest in found if manifest is not None}
 
 
-def _of_class(stock: Stock, names: Iterable[str]) -> Mapping[str, tuple[PersistentVolume, ...]]:
-    found: dict[str, list[PersistentVolume]] = {name: [] for name in names}
-    for volume in stock.of(trimming.VOLUME).values() if found else ():
-        if volume.storage_class in found:
-            found[volume.storage_class].append(volume)
-    return {name: tuple(volumes) for name, volumes in found.items()}
+def _of_class(stock: Stock, names: Collection[str]) -> Mapping[str, Pool]:
+    pools = stock.volumes() if names else {}
+    return {name: pools.get(name, NO_VOLUMES) for name in names}
 
 
 def _is_csi(provisioner: str) -> bool:
     return provisioner != "" and not provisioner.startswith(_BUILT_IN)
 
 
-def _capacities(stock: Stock, classes: Mapping[str, StorageClass]) -> Mapping[str, tuple[StorageCapacity, ...]]:
+def _capacities(stock: Stock, classes: Mapping[str, StorageClass]) -> Mapping[str, Collection[StorageCapacity]]:
     """What is free, of the provisioners that publish it: where they have published nothing, nothing is."""
     provisioners = {found.provisioner for found in classes.values() if found.waits and _is_csi(found.provisioner)}
-    publishers = {name for name in provisioners if ("", name) in stock.of(trimming.PUBLISHER)}
-    return {
-        provisioner: tuple(
-            capacity
-            for capacity in stock.of(trimming.CAPACITY).values()
-            if capacity.storage_class in classes and classes[capacity.storage_class].provisioner == provisioner
-        )
-        for provisioner in publishers
-    }
+    publishers = [name for name in sorted(provisioners) if ("", name) in stock.of(trimming.PUBLISHER)]
+    # The same object as long as nothing has changed, so that what is made of it serves again.
+    return dict.fromkeys(publishers, _all_of(stock.of(trimming.CAPACITY))) if publishers else {}
+
+
+_all_of: Final = Memo[Mapping[Key, StorageCapacity], tuple[StorageCapacity, ...]](lambda found: tuple(found.values()))
 
 
 def _drivers(
@@ -132,25 +132,3 @@ def _drivers(
     volumes = (persistent.get(claim.volume_name) for claim in own)
     drivers = {volume.csi.driver for volume in volumes if volume and volume.csi}
     return frozenset(drivers | {found.provisioner for found in classes.values() if _is_csi(found.provisioner)})
-
-
-def _attach_limits(stock: Stock, drivers: frozenset[str]) -> Mapping[str, Mapping[str, int]]:
-    if not drivers:
-        return {}
-    limits = stock.of(trimming.ATTACH_LIMITS)
-    return {name: found for (_, name), found in limits.items() if not drivers.isdisjoint(found)}
-
-
-def _attached(stock: Stock, placed: Placed, drivers: frozenset[str]) -> Mapping[str, frozenset[CsiVolume]]:
-    volumes, claimed = stock.of(trimming.VOLUME), stock.of(trimming.CLAIMED)
-    names: dict[str, set[str]] = {}
-    for attachment in stock.of(trimming.ATTACHMENT).values():
-        names.setdefault(attachment.node_name, set()).add(attachment.volume_name)
-    for node_name, pods in placed.pods.items():
-        used = (claimed.get((pod.namespace, name)) for pod in pods for name in pod.claim_names)
-        names.setdefault(node_name, set()).update(filter(None, used))
-    found = {}
-    for node_name, there in names.items():
-        attached = (volume.csi for name in there if (volume := volumes.get(("", name))) and volume.csi)
-        found[node_name] = frozenset(volume for volume in attached if volume.driver in drivers)
-    return found

@@ -52,17 +52,15 @@ def limits_filter(claims: Sequence[Claim], volumes: Volumes, occupancy: Occupanc
         limits = volumes.attach_limits.get(node.name)
         if not limits:
             return None
-        attached = volumes.attached.get(node.name, frozenset())
         used = {(pod.namespace, name) for pod in occupancy.on(node.name) for name in pod.claim_names}
+        there = {*volumes.attached.get(node.name, ()), *filter(None, map(volumes.claimed.get, used))}
         fresh = Counter(
-            volume.driver
-            for claim, volume in own
-            if volume not in attached and (claim.namespace, claim.name) not in used
+            volume.driver for claim, volume in own if volume not in there and (claim.namespace, claim.name) not in used
         )
         for driver, count in fresh.items():
             # Members that are on their way have as many volumes each.
-            there = sum(volume.driver == driver for volume in attached) + coming[node.name] * count
-            if there + count > limits.get(driver, there + count):
+            attached = sum(volume.driver == driver for volume in there) + coming[node.name] * count
+            if attached + count > limits.get(driver, attached + count):
                 return TOO_MANY_VOLUMES
         return None
 

@@ -3,19 +3,21 @@
 A claim of a class that waits for its first consumer takes the smallest free volume of its class that fits and that
 the node can use; where there is none, a provisioner makes one, if the class has one, allows the node, and has
 storage left there as far as it publishes that. A claim that the scheduler has chosen a node for stays with it.
-Volumes that members in flight will take are taken.
+Volumes that pods in flight will take are taken, whatever group they are of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
 from webhook.core.filtering import Filter, Victims
 from webhook.core.objects import Claim, Node
+from webhook.core.pool import pool_of
 from webhook.core.selectors import matches_labels, matches_node
+from webhook.core.space import space_of
 from webhook.core.storage import ClaimReference, PersistentVolume, StorageClass, Volumes
 
 NO_VOLUME_TO_BIND: Final = "node(s) didn't find available persistent volumes to bind"
@@ -31,7 +33,7 @@ Candidates = Callable[[Node], Iterable[PersistentVolume]]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member that is not bound yet: the node that it goes to, and its claims."""
+    """A pod that is not bound yet: the node that it goes to, and its claims."""
 
     node: Node
     claims: tuple[Claim, ...]
@@ -55,18 +57,18 @@ def unbound_problem(claims: Iterable[Claim], volumes: Volumes) -> str:
     for claim in claims:
         if claim.volume_name or _waits(claim, volumes):
             continue
-        of_class = volumes.of_class.get(claim.storage_class, ())
-        if not of_class or any(volume.node_affinity for volume in of_class):
+        pool = pool_of(volumes.of_class.get(claim.storage_class, ()))
+        if not pool or pool.tied:
             return UNBOUND_IMMEDIATE
     return ""
 
 
 def binding_filter(claims: Sequence[Claim], volumes: Volumes, in_flight: Iterable[Member] = ()) -> Filter | None:
-    """The filter for a pod with claims that wait; None if it has none."""
+    """The filter for a pod with claims that wait; None if it has none. `in_flight` take their volumes before it."""
     claims = waiting_claims(claims, volumes)
     if not claims:
         return None
-    taken = _taken(in_flight, volumes)
+    taken = expected_volumes(in_flight, volumes)
     searches = {claim.name: _candidates(claim, volumes) for claim in claims}
     chosen = {claim.selected_node for claim in claims if claim.selected_node}
 
@@ -87,10 +89,14 @@ def _waits(claim: Claim, volumes: Volumes) -> bool:
     return storage_class is not None and storage_class.waits
 
 
-def _taken(in_flight: Iterable[Member], volumes: Volumes) -> frozenset[str]:
-    """The volumes that others will have taken first."""
-    taken = set(volumes.promised)
-    for member in in_flight:
+def expected_volumes(members: Iterable[Member], volumes: Volumes) -> frozenset[str]:
+    """The volumes that these members will take, so far as they find any that is there already."""
+    return _taken(members, volumes, set())
+
+
+def _taken(members: Iterable[Member], volumes: Volumes, taken: set[str]) -> frozenset[str]:
+    """The volumes that are taken once these members have theirs, after those that are taken already."""
+    for member in members:
         claims = waiting_claims(member.claims, volumes)
         _without_volume(member.node, claims, {claim.name: _candidates(claim, volumes) for claim in claims}, taken)
     return frozenset(taken)
@@ -129,21 +135,23 @@ def _has_space(node: Node, claim: Claim, storage_class: StorageClass, volumes: V
     if published is None or wanted == 0:
         return True
     return wanted is not None and any(
-        each.storage_class == storage_class.name
-        and each.limit is not None
-        and each.limit >= wanted
-        and matches_labels(each.topology, node.labels)
-        for each in published
+        each.limit is not None and each.limit >= wanted for each in space_of(published).on(node, storage_class.name)
     )
 
 
 def _candidates(claim: Claim, volumes: Volumes) -> Candidates:
     """A search for the claim's volume; where one is kept for the claim no other counts."""
-    fitting = [volume for volume in volumes.of_class.get(claim.storage_class, ()) if _fits(volume, claim)]
-    reserved = sorted((volume for volume in fitting if volume.claim is not None), key=lambda volume: volume.name)
-    free = [volume for volume in fitting if volume.claim is None and _is_free(volume, claim)]
-    by_size = sorted(reserved[:1] or free, key=lambda volume: (volume.capacity, volume.name))
-    return _Shelf(by_size).on
+    pool = pool_of(volumes.of_class.get(claim.storage_class, ()))
+    kept = [volume for volume in pool.kept_for(claim.namespace, claim.name) if _fits(volume, claim)]
+    if kept:
+        only = min(kept, key=lambda volume: volume.name)
+        return lambda node: (only,) if matches_node(only.node_affinity, node) else ()
+
+    def free_on(node: Node) -> Iterable[PersistentVolume]:
+        free = (volume for volume in pool.on(node) if _is_free(volume, claim) and _fits(volume, claim))
+        return sorted(free, key=lambda volume: (volume.capacity, volume.name))
+
+    return free_on
 
 
 def _fits(volume: PersistentVolume, claim: Claim) -> bool:
@@ -165,40 +173,8 @@ def _is_kept_for(reference: ClaimReference, claim: Claim) -> bool:
 
 def _is_free(volume: PersistentVolume, claim: Claim) -> bool:
     return (
-        volume.phase == "Available"
+        volume.claim is None
+        and volume.phase == "Available"
         and set(claim.access_modes) <= set(volume.access_modes)
         and (claim.selector is None or matches_labels(claim.selector, volume.labels))
     )
-
-
-class _Shelf:
-    """Volumes by the label values that their node affinity asks for, so that no node looks at all of them."""
-
-    def __init__(self, volumes: Sequence[PersistentVolume]) -> None:
-        """`volumes` are in the order in which they are to be taken."""
-        self._by_label: dict[str, dict[str, list[tuple[int, PersistentVolume]]]] = {}
-        self._others: list[tuple[int, PersistentVolume]] = []
-        for rank in enumerate(volumes):
-            self._put(rank)
-
-    def on(self, node: Node) -> Iterator[PersistentVolume]:
-        """The volumes that the node can use, in their order."""
-        found = dict(self._others)
-        for key, by_value in self._by_label.items():
-            found.update(by_value.get(node.labels.get(key, ""), ()))
-        for _, volume in sorted(found.items(), key=lambda each: each[0]):
-            if matches_node(volume.node_affinity, node):
-                yield volume
-
-    def _put(self, ranked: tuple[int, PersistentVolume]) -> None:
-        affinity = ranked[1].node_affinity
-        wanted = [
-            next((each for each in term.match_expressions if each.operator == "In"), None)
-            for term in (affinity.terms if affinity else ())
-        ]
-        if not wanted or None in wanted:
-            self._others.append(ranked)
-            return
-        for requirement in filter(None, wanted):
-            for value in requirement.values:
-                self._by_label.setdefault(requirement.key, {}).setdefault(value, []).append(ranked)

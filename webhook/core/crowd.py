@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Generic, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from webhook.core.objects import PodAffinityTerm, PodOnNode
+from webhook.core.shared import Shelves
 
 NOBODY: Final[tuple[PodOnNode, ...]] = ()
-
-Key = TypeVar("Key")
-Name = TypeVar("Name")
-Value = TypeVar("Value")
 
 _Wish = tuple[str, str, str]
 """Whom a term may be against: those of a namespace ("": of any) with a label's key and value ("": with any labels)."""
@@ -20,12 +17,13 @@ _Wish = tuple[str, str, str]
 class Crowd(Mapping[str, tuple[PodOnNode, ...]]):
     """Pods by their node's name. It never changes: `moved` makes another one, and shares what is the same."""
 
-    __slots__ = ("_by_namespace", "_by_node", "_repelling", "size")
+    __slots__ = ("_arriving", "_by_namespace", "_by_node", "_repelling", "size")
 
     def __init__(self, pods: Mapping[str, Sequence[PodOnNode]] | None = None) -> None:
         self._by_node: dict[str, tuple[PodOnNode, ...]] = {}
-        self._by_namespace = _Shelves[str, str, tuple[PodOnNode, ...]]()
-        self._repelling = _Shelves[_Wish, int, PodOnNode]()
+        self._by_namespace = Shelves[str, str, tuple[PodOnNode, ...]]()
+        self._repelling = Shelves[_Wish, int, PodOnNode]()
+        self._arriving: dict[int, PodOnNode] = {}
         self.size = 0
         self._move(pods or {})
 
@@ -61,6 +59,10 @@ class Crowd(Mapping[str, tuple[PodOnNode, ...]]):
         for pods in self._by_namespace.at(namespace).values():
             yield from pods
 
+    def arriving(self) -> Iterable[PodOnNode]:
+        """The pods that are not bound yet: only pinned or nominated to their node."""
+        return self._arriving.values()
+
     def repelling(self, namespace: str, labels: Mapping[str, str]) -> Iterator[PodOnNode]:
         """The pods whose anti-affinity may be against such a pod, each once."""
         places, features = ("", namespace), (("", ""), *labels.items())
@@ -76,6 +78,7 @@ class Crowd(Mapping[str, tuple[PodOnNode, ...]]):
         other._by_node = dict(self._by_node)
         other._by_namespace = self._by_namespace.copy()
         other._repelling = self._repelling.copy()
+        other._arriving = dict(self._arriving)
         other.size = self.size
         other._move(changed)
         return other
@@ -99,43 +102,19 @@ class Crowd(Mapping[str, tuple[PodOnNode, ...]]):
         named[pod.name] = (*named.get(pod.name, NOBODY), pod)
         for wish in _wishes_of(pod):
             self._repelling.own(wish)[id(pod)] = pod
+        if not pod.bound:
+            self._arriving[id(pod)] = pod
 
     def _take(self, pod: PodOnNode) -> None:
         self.size -= 1
-        named = self._by_namespace.own(pod.namespace)
-        named[pod.name] = tuple(other for other in named[pod.name] if other is not pod)
-        if not named[pod.name]:
-            del named[pod.name]
+        stay = tuple(other for other in self.named(pod.namespace, pod.name) if other is not pod)
+        if stay:
+            self._by_namespace.own(pod.namespace)[pod.name] = stay
+        else:
+            self._by_namespace.drop(pod.namespace, pod.name)
         for wish in _wishes_of(pod):
-            del self._repelling.own(wish)[id(pod)]
-
-
-class _Shelves(Generic[Key, Name, Value]):
-    """Small dictionaries by key; a copy shares them until one of the two changes."""
-
-    __slots__ = ("_all", "_own")
-
-    def __init__(self) -> None:
-        self._all: dict[Key, dict[Name, Value]] = {}
-        self._own: set[Key] = set()
-
-    def at(self, key: Key) -> Mapping[Name, Value]:
-        """What is at the key."""
-        return self._all.get(key, {})
-
-    def own(self, key: Key) -> dict[Name, Value]:
-        """What is at the key, to be changed."""
-        if key not in self._own:
-            self._own.add(key)
-            self._all[key] = dict(self._all.get(key, {}))
-        return self._all[key]
-
-    def copy(self) -> _Shelves[Key, Name, Value]:
-        """Another one, which changes apart from this one. Neither owns what they share."""
-        other = _Shelves[Key, Name, Value]()
-        other._all = dict(self._all)
-        self._own = set()
-        return other
+            self._repelling.drop(wish, id(pod))
+        self._arriving.pop(id(pod), None)
 
 
 def _wishes_of(pod: PodOnNode) -> set[_Wish]:

@@ -16,7 +16,7 @@ from typing import Final
 
 from webhook.core import groups
 from webhook.core.attaching import limits_filter, use_filter, zones_filter
-from webhook.core.binding import Member, binding_filter, unbound_problem
+from webhook.core.binding import Member, binding_filter, expected_volumes, unbound_problem, waiting_claims
 from webhook.core.filtering import AND, Filter, Victims, same_everywhere
 from webhook.core.interpod import interpod_filter
 from webhook.core.model import Placing, Snapshot
@@ -29,7 +29,7 @@ from webhook.core.node_filters import (
     size_filter,
     tolerating,
 )
-from webhook.core.node_index import NodeIndex
+from webhook.core.node_index import NodeIndex, index_of
 from webhook.core.objects import Claim, Node, Pod
 from webhook.core.occupancy import Occupancy, occupancy_for
 from webhook.core.ports import ports_filter
@@ -136,6 +136,17 @@ def filters_for(question: Question) -> tuple[Filter, ...]:
     return tuple(each for each in made if each is not None)
 
 
+def volumes_to_take(snapshot: Snapshot, placing: Placing, node_name: str) -> frozenset[str]:
+    """The volumes that are there already and that the pod will take if it goes to this node."""
+    question = question_for(Whereabouts.of(snapshot, index_of(snapshot.nodes)), placing)
+    node, volumes = question.where.index.by_name.get(node_name), snapshot.volumes
+    if node is None or not waiting_claims(question.claims, volumes):
+        return frozenset()
+    coming = _coming(question)
+    with_it = expected_volumes([*coming, Member(node, question.claims)], volumes)
+    return with_it - expected_volumes(coming, volumes)
+
+
 def eligible(question: Question, node: Node) -> bool:
     """Whether the node makes its domain eligible for the pod (docs/design.md, section 2).
 
@@ -196,12 +207,11 @@ def _volumes_filter(question: Question) -> Filter:
 
 
 def _coming(question: Question) -> list[Member]:
-    """The members that are not bound yet, with the claims for which they will take volumes."""
+    """The pods that are not bound yet, with the claims for which they will take volumes before this one."""
     claims, index = question.where.claims, question.where.index
     found = []
     for pod in question.occupancy.coming:
-        node = index.by_name.get(pod.node_name)
         named = tuple(claims[name] for name in pod.claim_names if name in claims)
-        if node is not None:
-            found.append(Member(node, named or groups.claims_of(pod.name, None, tuple(claims.values()))))
-    return found
+        found.append((pod.node_name, named or groups.claims_of(pod.name, None, tuple(claims.values()))))
+    found += sorted(question.where.snapshot.volumes.promised.items())
+    return [Member(index.by_name[name], brought) for name, brought in found if name in index.by_name]

@@ -1,15 +1,17 @@
-"""Nodes that are read once more after they were chosen, put into the snapshot that they were chosen on."""
+"""Nodes and volumes that are read once more after they were chosen, put into the snapshot that they were chosen on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from decimal import Decimal
 
 from webhook.core.model import FreshNode, NodeRoom, Snapshot
 from webhook.core.node_index import index_of
 from webhook.core.objects import Node, PodOnNode
-from webhook.core.occupancy import crowd_of
+from webhook.core.occupancy import EMPTY, crowd_of
+from webhook.core.pool import pool_of
+from webhook.core.storage import FreshVolume, PersistentVolume
 
 
 def with_fresh(snapshot: Snapshot, fresh: Iterable[FreshNode]) -> Snapshot:
@@ -22,16 +24,28 @@ def with_fresh(snapshot: Snapshot, fresh: Iterable[FreshNode]) -> Snapshot:
     crowd = crowd_of(snapshot.placed_pods)
     placed = {name: _with_arriving(each, crowd.on(name)) for name, each in by_name.items()}
     changed = {name: pods for name, pods in placed.items() if pods != crowd.on(name)}
-    rooms = snapshot.rooms
-    if changed or any(name not in rooms for name in placed):
-        rooms = {**rooms, **{name: room_of(pods) for name, pods in placed.items()}}
+    rooms = {name: room_of(pods) for name, pods in placed.items()}
+    rooms = {name: room for name, room in rooms.items() if room != snapshot.rooms.get(name, EMPTY)}
     return replace(
         snapshot,
         nodes=_with_nodes(snapshot.nodes, by_name.values()),
-        rooms=rooms,
+        rooms={**snapshot.rooms, **rooms} if rooms else snapshot.rooms,
         placed_pods=crowd.moved(changed) if changed else snapshot.placed_pods,
         confirmed=snapshot.confirmed | by_name.keys(),
     )
+
+
+def with_fresh_volumes(snapshot: Snapshot, fresh: Iterable[FreshVolume]) -> Snapshot:
+    """The snapshot with these volumes as they were read just now."""
+    by_name = {each.name: each.volume for each in fresh}
+    of_class: dict[str, Collection[PersistentVolume]] = dict(snapshot.volumes.of_class)
+    for name, volumes in of_class.items():
+        pool = pool_of(volumes)
+        changed = {each: volume for each, volume in by_name.items() if pool.find(each) not in (None, volume)}
+        if changed:
+            of_class[name] = pool.changed(changed)
+    confirmed = snapshot.volumes.confirmed | by_name.keys()
+    return replace(snapshot, volumes=replace(snapshot.volumes, of_class=of_class, confirmed=confirmed))
 
 
 def _with_arriving(fresh: FreshNode, known: Iterable[PodOnNode]) -> tuple[PodOnNode, ...]:

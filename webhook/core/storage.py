@@ -5,7 +5,7 @@ Claims are in `objects.py`; `storage_manifests.py` builds these from plain dicts
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -51,6 +51,14 @@ class PersistentVolume:
 
 
 @dataclass(frozen=True, slots=True)
+class FreshVolume:
+    """A volume as it was read directly; `volume` None: it is gone."""
+
+    name: str
+    volume: PersistentVolume | None
+
+
+@dataclass(frozen=True, slots=True)
 class StorageClass:
     """A StorageClass; `waits` is volumeBindingMode WaitForFirstConsumer; `allowed_topologies` None: anywhere."""
 
@@ -77,16 +85,20 @@ class Volumes:
     """What the API server says about volumes: claims, persistent volumes and classes, each by name.
 
     `of_class`: every persistent volume of a class, by the class's name; a class that is not there was not read.
-    `promised`: volumes that answers of other groups that are in flight will take. `capacities`: by the name of each
-    provisioner that publishes them. `attach_limits`: by node, how many volumes of a driver can be attached.
-    `attached`: by node, the volumes that are attached or that pods there use, each once.
+    `promised`: the claims of other groups' pods that are in flight, by the node that they go to. `capacities`: all that
+    is published, by the name of each provisioner that publishes it. `attach_limits`: by node, how many volumes of a
+    driver can be attached. `attached`: by node, the volumes that are. `claimed`: those that claims have, by namespace
+    and name of the claim. `confirmed`: the volumes that were read directly in this round after it was known that a pod
+    would take them.
     """
 
     claims: Mapping[str, Claim] = field(default_factory=dict)
     persistent_volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
     storage_classes: Mapping[str, StorageClass] = field(default_factory=dict)
-    of_class: Mapping[str, tuple[PersistentVolume, ...]] = field(default_factory=dict)
-    promised: frozenset[str] = frozenset()
-    capacities: Mapping[str, tuple[StorageCapacity, ...]] = field(default_factory=dict)
+    of_class: Mapping[str, Collection[PersistentVolume]] = field(default_factory=dict)
+    promised: Mapping[str, tuple[Claim, ...]] = field(default_factory=dict)
+    capacities: Mapping[str, Collection[StorageCapacity]] = field(default_factory=dict)
     attach_limits: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     attached: Mapping[str, frozenset[CsiVolume]] = field(default_factory=dict)
+    claimed: Mapping[tuple[str, str], CsiVolume] = field(default_factory=dict)
+    confirmed: frozenset[str] = frozenset()

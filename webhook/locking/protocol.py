@@ -8,6 +8,7 @@ from typing import Protocol
 
 from webhook.core.model import ClaimListing, Decision, FreshNode, Group, GroupState, Options, Placing
 from webhook.core.objects import Claim
+from webhook.core.storage import FreshVolume
 from webhook.deadline import Deadline
 
 
@@ -32,8 +33,12 @@ class GroupCluster(Protocol):
         """Nodes that were proposed and chosen, and the pods that are bound to them, read directly."""
         ...
 
-    def promise(self, group: Group, placing: Placing, node_name: str) -> None:
-        """The pod was answered with this node: until it can be seen it counts there for other groups."""
+    def confirm_volumes(self, names: Iterable[str], deadline: Deadline) -> Sequence[FreshVolume]:
+        """Volumes that are free as far as was proposed, and will be taken, read directly."""
+        ...
+
+    def promise(self, group: Group, placing: Placing, node_name: str, claims: Iterable[Claim]) -> None:
+        """The pod, with these claims, was answered with this node: until it can be seen it counts for other groups."""
         ...
 
     def swap(self, claim: Claim, annotations: dict[str, str | None], deadline: Deadline) -> None:

@@ -18,6 +18,7 @@ from webhook.core.objects import Claim
 from webhook.core.outcomes import Cause, Outcome
 from webhook.core.policy import ASKED_FOR
 from webhook.core.rounds import Planned, own_claim, plan_round
+from webhook.core.volumes import claims_of_pod
 from webhook.errors import (
     ApiError,
     Conflict,
@@ -166,9 +167,7 @@ class Round:
         """What is decided; of nodes that were only proposed, those that are chosen are read directly."""
         if not proposed:
             return plan_round(snapshot, placings, self._tools.decide, self._tools.tokens)
-        return plan_confirmed(
-            snapshot, placings, self._tools, lambda names: self._cluster.confirm_nodes(names, self._waiting.deadline())
-        )
+        return plan_confirmed(snapshot, placings, self._tools, self._waiting.deadline)
 
     def _live(
         self, lock: Claim, recorded: ledger.ClaimRecords, state: GroupState, now: int
@@ -232,7 +231,8 @@ class Round:
                 self._writer.unanswered.answer(token)
                 self._tools.memory.remember(self._group, plan.entry)
                 if plan.entry.node:
-                    self._cluster.promise(self._group, plan.placing, plan.entry.node)
+                    claims = claims_of_pod(plan.placing.pod, attempt.state.volumes.claims)
+                    self._cluster.promise(self._group, plan.placing, plan.entry.node, claims)
             own = frozenset(entry.token for entry in attempt.live if entry.member == member)
             self._waiting.give(member, plan.decision, token, own)
         if len(confirmed) < len(attempt.planned):
