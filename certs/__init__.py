@@ -8,6 +8,7 @@ A process of its own, beside the one that answers reviews, which so never holds 
     state       the values it is decided on
     stages      what to do next, given what is stored and what is seen; pure
     files       puts the pair where the server reads it, all at once
+    given       the CAs of somebody else
     cluster     the calls to the API server
     election    one writer among the replicas
     probe       proves that the API server trusts a CA before that CA's certificate is served

@@ -1,4 +1,4 @@
-"""`python -m certs`: issue, run, status, rotate, try, clean."""
+"""`python -m certs`: issue, run, publish, status, rotate, try, clean."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from certs.api import ApiCluster
 from certs.authority import Lifetimes, issue_authority, issue_leaf, service_names
 from certs.calls import Caller
 from certs.cluster import ClusterError, Target
-from certs.removal import remove_all
+from certs.given import GIVEN_MODES, Given, given_by
+from certs.removal import Leftovers, remove_all
 from certs.report import report
-from certs.state import Plan
+from certs.state import Mode, Plan
 from certs.trial import try_out
 
 _DAY: Final = timedelta(days=1)
@@ -63,6 +64,18 @@ _LIFETIMES = _together(
     _option("--ca-days", type=click.IntRange(1, 36500), default=1825, help="Life of a CA."),
     _option("--leaf-days", type=click.IntRange(1, 825), default=90, help="Life of the server's certificate."),
 )
+_RUNNING = _together(
+    _option(
+        "--directory",
+        type=click.Path(file_okay=False, path_type=Path),
+        required=True,
+        help="Where the server reads tls.crt and tls.key; in memory, shared with its container.",
+    ),
+    _option("--health-port", type=click.IntRange(0, 65535), default=8082, help="Port of metrics and health, HTTP."),
+    _option("--interval", type=click.FloatRange(0.1, 10), default=5.0, help="Seconds between two looks."),
+    _option("--overlap", type=click.FloatRange(1), default=86400.0, help="Seconds that an old CA stays trusted."),
+    _option("--log-format", type=click.Choice(["json", "text"]), default="json", help="Form of the log lines."),
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -88,23 +101,11 @@ def issue(service: str, namespace: str, domain: str, ca_days: int, leaf_days: in
 @main.command()
 @_OBJECTS
 @_LIFETIMES
-@_option(
-    "--directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    help="Where the server reads tls.crt and tls.key; in memory, shared with its container.",
-)
+@_RUNNING
 @_option("--probe-port", type=click.IntRange(0, 65535), default=8444, help="Port of the observed calls, HTTPS.")
-@_option("--health-port", type=click.IntRange(0, 65535), default=8082, help="Port of metrics and health, HTTP.")
-@_option("--interval", type=click.FloatRange(0.1, 10), default=5.0, help="Seconds between two looks.")
-@_option("--overlap", type=click.FloatRange(1), default=86400.0, help="Seconds that an old CA stays trusted.")
 @_option("--settle", type=click.FloatRange(0), default=60.0, help="Seconds that observed calls must go well.")
-@_option("--log-format", type=click.Choice(["json", "text"]), default="json", help="Form of the log lines.")
 def run(**parameters: Any) -> None:
     """Keep the certificates: one of all replicas writes, each hands out. Ends on SIGTERM."""
-    from certs.running import Options, run
-
-    logs.configure(parameters["log_format"])
     target = _target(parameters)
     plan = Plan(
         names=service_names(target.service, target.namespace, parameters["domain"]),
@@ -112,8 +113,38 @@ def run(**parameters: Any) -> None:
         overlap=timedelta(seconds=parameters["overlap"]),
         settle=timedelta(seconds=parameters["settle"]),
     )
+    _run(parameters, target, plan, lambda: None)
+
+
+@main.command()
+@_OBJECTS
+@_RUNNING
+@_option("--mode", type=click.Choice(GIVEN_MODES), required=True, help="Who makes the certificate.")
+@_option("--ca-bundle", default="", help="The CAs to be trusted, base64 of PEM; without it --ca-file is read.")
+@_option("--ca-file", type=click.Path(dir_okay=False, path_type=Path), help="PEM file of the CAs, read at each look.")
+def publish(**parameters: Any) -> None:
+    """Have the API server trust CAs of somebody else, and for a while those before them. Ends on SIGTERM."""
+    target = _target(parameters)
+    # Of all the names the API server verifies this one.
+    names = service_names(target.service, target.namespace)[2:3]
+    plan = Plan(names, mode=Mode(parameters["mode"]), overlap=timedelta(seconds=parameters["overlap"]))
+    try:
+        given = given_by(parameters["ca_bundle"], parameters["ca_file"])
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    _run({**parameters, "probe_port": 0}, target, plan, given)
+
+
+def _run(parameters: dict[str, Any], target: Target, plan: Plan, given: Given) -> None:
+    from certs.running import Options, run
+
+    logs.configure(parameters["log_format"])
     options = Options(
-        parameters["directory"], parameters["probe_port"], parameters["health_port"], parameters["interval"]
+        directory=parameters["directory"],
+        probe_port=parameters["probe_port"],
+        health_port=parameters["health_port"],
+        interval=parameters["interval"],
+        given=given,
     )
     run(_client(parameters), target, plan, options)
 
@@ -134,6 +165,9 @@ def status(**parameters: Any) -> None:
 def rotate(reason: str, **parameters: Any) -> None:
     """Ask for a new CA; the running leader changes it without a failed call."""
     cluster = ApiCluster(_client(parameters), _target(parameters))
+    published = _asked(cluster.configuration)
+    if published is not None and published.mode not in ("", Mode.SELF_MANAGED):
+        raise click.ClickException(f"certificates are made elsewhere (mode {published.mode}): change the CA there")
     _asked(lambda: cluster.request_rotation(reason))
     click.echo("asked for; watch it with: python -m certs status")
 
@@ -142,9 +176,12 @@ def rotate(reason: str, **parameters: Any) -> None:
 @_CLUSTER
 @click.option("--in-namespace", default="default", show_default=True, help="Where the pod is to be.")
 def try_(in_namespace: str, **parameters: Any) -> None:
-    """Create a member's pod as a dry run; exit code 1 unless the webhook has looked at it."""
+    """Create a member's pod as a dry run; exit code 1 unless it comes back pinned.
+
+    A StatefulSet that can have no pods and a claim are made for it, and removed again.
+    """
     caller = Caller(_client(parameters))
-    told, well = _asked(lambda: try_out(caller, in_namespace))
+    told, well = _asked(lambda: try_out(caller, in_namespace, time.sleep))
     click.echo(told)
     sys.exit(0 if well else 1)
 
@@ -152,15 +189,24 @@ def try_(in_namespace: str, **parameters: Any) -> None:
 @main.command()
 @_OBJECTS
 @click.option("--policy", multiple=True, help="Name of an admission policy to remove first, with its binding.")
+@click.option("--certificate", multiple=True, help="Name of a Certificate of cert-manager to remove.")
+@click.option("--also-secret", multiple=True, help="Name of a Secret that cert-manager has made, to be removed too.")
 @click.option("--quiet-time", type=click.FloatRange(0), default=15.0, help="Seconds for which nothing may come back.")
-def clean(policy: tuple[str, ...], quiet_time: float, **parameters: Any) -> None:
+def clean(
+    policy: tuple[str, ...],
+    certificate: tuple[str, ...],
+    also_secret: tuple[str, ...],
+    quiet_time: float,
+    **parameters: Any,
+) -> None:
     """Remove what the release and its replicas have made, in the order that blocks nobody.
 
     The policies first, then the webhook's configuration; then, when the replicas have seen that, their Secret
     and Lease. Run before an uninstall; what is gone already is no error.
     """
     cluster = ApiCluster(_client(parameters), _target(parameters))
-    for removed in _asked(lambda: remove_all(cluster, policy, quiet_time, time.sleep)):
+    also = Leftovers(policy, certificate, also_secret)
+    for removed in _asked(lambda: remove_all(cluster, also, quiet_time, time.sleep)):
         click.echo(f"removed {removed}")
 
 

@@ -19,6 +19,9 @@ FIELD_MANAGER: Final = "tidb-ha-webhook-certs"
 ROTATE: Final = "tidb-ha-webhook.io/rotate"
 """The Secret's annotation that asks for a new CA; any value."""
 
+MODE: Final = "tidb-ha-webhook.io/certificates"
+"""The configuration's annotation that says who makes the certificate, a `state.Mode`."""
+
 PROBE: Final = "tidb-ha-webhook.io/probe"
 """The label by which the configuration's probe entry knows a probe, and the annotation that answers it."""
 
@@ -31,6 +34,7 @@ _POLICIES: Final = (
     "validatingadmissionpolicybindings",
     "validatingadmissionpolicies",
 )
+_CERTIFICATES: Final = "/apis/cert-manager.io/v1/namespaces/{}/certificates"
 _LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 
 
@@ -84,7 +88,8 @@ class ApiCluster:
         if found is None or found["metadata"].get("deletionTimestamp"):
             return None
         entries = ((entry["name"], _bundle_of(entry)) for entry in found.get("webhooks") or [])
-        return Published(found["metadata"]["resourceVersion"], tuple(entries))
+        mode = (found["metadata"].get("annotations") or {}).get(MODE, "")
+        return Published(found["metadata"]["resourceVersion"], tuple(entries), mode)
 
     def publish(self, published: Published, bundle: bytes) -> None:
         """See `Cluster.publish`.
@@ -114,14 +119,12 @@ class ApiCluster:
             return Sighting.UNANSWERED
         return Sighting.MET if answer == fingerprint else Sighting.OTHER
 
-    def remove(self) -> list[str]:
-        """Delete the Secret and the Lease, where they are; what was there, in words."""
-        secret, lease = self._target.secret, self._target.lease
-        gone = {
-            f"Secret {secret}": self._delete("secret", f"{self._secrets}/{secret}"),
-            f"Lease {lease}": self._delete("lease", f"{_LEASES.format(self._target.namespace)}/{lease}"),
-        }
-        return [what for what, was_there in gone.items() if was_there]
+    def remove(self, secrets: Sequence[str] = ()) -> list[str]:
+        """Delete the Secret, further ones of these names, and the Lease, where they are; what was there, in words."""
+        paths = {f"Secret {name}": f"{self._secrets}/{quote(name)}" for name in (self._target.secret, *secrets)}
+        lease = self._target.lease
+        paths[f"Lease {lease}"] = f"{_LEASES.format(self._target.namespace)}/{lease}"
+        return [what for what, path in paths.items() if self._delete(what.partition(" ")[0].lower(), path)]
 
     def remove_configuration(self) -> bool:
         """Delete the configuration; whether it was there."""
@@ -131,6 +134,11 @@ class ApiCluster:
         """Delete admission policies of these names, and the bindings of the same names first; what was there."""
         paths = [(kind, name) for name in names for kind in _POLICIES]
         return [f"{kind} {name}" for kind, name in paths if self._delete(kind, f"{_ADMISSION}/{kind}/{quote(name)}")]
+
+    def remove_certificates(self, names: Sequence[str]) -> list[str]:
+        """Delete cert-manager's Certificates of these names; what was there."""
+        folder = _CERTIFICATES.format(self._target.namespace)
+        return [f"Certificate {name}" for name in names if self._delete("certificate", f"{folder}/{quote(name)}")]
 
     def _delete(self, what: str, path: str) -> bool:
         try:

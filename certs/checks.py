@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from certs.authority import Pair, private_key_of
 
@@ -24,10 +24,9 @@ def is_pair(pair: Pair) -> bool:
     """Whether both parts can be read and belong together."""
     certificate = _readable(pair.certificate)
     try:
-        return certificate is not None and _public(private_key_of(pair.key).public_key()) == _public(
-            certificate.public_key()
-        )
-    except (ValueError, TypeError):
+        key = load_pem_private_key(pair.key, None)
+        return certificate is not None and _public(key.public_key()) == _public(certificate.public_key())
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         return False
 
 
@@ -35,21 +34,26 @@ def authority_problem(pair: Pair, now: datetime) -> str | None:
     """Why a CA cannot sign any more; None if it can."""
     if not is_pair(pair):
         return "its certificate and key cannot be read, or do not belong together"
+    try:
+        private_key_of(pair.key)
+    except ValueError:
+        return "its key is none of ours"
+    if not _is_authority(x509.load_pem_x509_certificate(pair.certificate)):
+        return "it is no CA"
     return trust_problem(pair.certificate, now)
 
 
 def trust_problem(certificate: bytes, now: datetime) -> str | None:
-    """Why a certificate is no trust anchor; None if it is one."""
+    """Why a certificate is no trust anchor; None if it is one, as a server's own can be."""
     found = _readable(certificate)
-    if found is None:
-        return "it cannot be read"
-    if not _is_authority(found):
-        return "it is no CA"
-    return _time_problem(found, now)
+    return "it cannot be read" if found is None else _time_problem(found, now)
 
 
 def leaf_problem(pair: Pair, authorities: Sequence[bytes], names: Sequence[str], now: datetime) -> str | None:
-    """Why clients that trust `authorities` would not accept a server's pair for `names`; None if they would."""
+    """Why clients that trust `authorities` would not accept a server's pair for `names`; None if they would.
+
+    Its text may hold certificates of authorities in between, as somebody else's does.
+    """
     certificate = _readable(pair.certificate)
     if certificate is None or not is_pair(pair):
         return "its certificate and key cannot be read, or do not belong together"
@@ -57,7 +61,7 @@ def leaf_problem(pair: Pair, authorities: Sequence[bytes], names: Sequence[str],
         return problem
     if missing := sorted(set(names) - set(dns_names(pair.certificate))):
         return f"it is not for {', '.join(missing)}"
-    if not any(_issued(authority, certificate) for authority in authorities):
+    if not _leads_to(authorities, pair.certificate):
         return "no CA that is kept has issued it"
     return None
 
@@ -129,6 +133,19 @@ def _is_authority(certificate: x509.Certificate) -> bool:
         return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except x509.ExtensionNotFound:
         return False
+
+
+def _leads_to(authorities: Sequence[bytes], chain: bytes) -> bool:
+    """Whether an authority has issued the first certificate of a chain, or one that has, by way of the others."""
+    between = certificates_in(chain)
+    current, unused = between[:1], list(between[1:])
+    while current:
+        certificate = x509.load_pem_x509_certificate(current[0])
+        if any(_issued(authority, certificate) for authority in authorities):
+            return True
+        current = tuple(each for each in unused if _issued(each, certificate))[:1]
+        unused = [each for each in unused if each not in current]
+    return False
 
 
 def _issued(authority: bytes, certificate: x509.Certificate) -> bool:

@@ -52,10 +52,14 @@ class StoredSecret:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The configuration as it was read: each entry's name and bundle, in order."""
+    """The configuration as it was read: each entry's name and bundle, in order.
+
+    `mode`: who makes the certificate now; "" where it does not say so.
+    """
 
     version: str
     entries: tuple[tuple[str, bytes], ...]
+    mode: str = ""
 
 
 class Sighting(StrEnum):

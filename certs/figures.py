@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final
@@ -11,6 +12,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, ThreadingWSGIServer, generate_latest
 
+from certs import checks
 from certs.cluster import Sighting
 from certs.listening import DualStack
 from certs.state import Stage
@@ -56,9 +58,10 @@ class Figures:
         for each in Stage:
             self._stage.labels(each.value).set(each is stage)
 
-    def expires(self, kind: str, at: datetime) -> None:
-        """The certificate of this kind (`ca`, `leaf`) expires then."""
-        self._expiry.labels(kind).set(at.timestamp())
+    def expires(self, kind: str, certificate: bytes) -> None:
+        """The certificate of this kind (`ca`, `leaf`) is this one; one that cannot be read changes nothing."""
+        with contextlib.suppress(ValueError):
+            self._expiry.labels(kind).set(checks.expires_at(certificate).timestamp())
 
     def changed(self, what: str) -> None:
         """The `secret` or the `bundle` was written."""

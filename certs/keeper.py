@@ -2,7 +2,11 @@
 
 Every replica hands out: it puts the stored pair into the files that the server reads, and presents the next
 one at the probe. The leader alone writes. Nothing is written while our configuration is not there: without it
-nobody calls us, and whoever removes it (an uninstall) wants nothing of ours to come back.
+nobody calls us, and whoever removes it (an uninstall) wants nothing of ours to come back. Nor while it says that
+the certificates are another's affair: then replicas of the new mode have begun to come, and those of the old one
+only go on serving.
+
+Where somebody else makes the certificate (`given`), the server reads it by itself, and only the bundle is kept.
 """
 
 from __future__ import annotations
@@ -10,20 +14,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from certs import checks, files, stages
 from certs.authority import Pair
-from certs.cluster import Cluster, ClusterError, Published, Sighting, StoredSecret
+from certs.cluster import Cluster, ClusterError, Published, StoredSecret
 from certs.figures import Figures
 from certs.material import EMPTY, Material, data_of, material_from
 from certs.state import Plan, Probe, Publish, State, Step, Store
+from certs.trust_watch import TrustWatch
 
 _LOG: Final = logging.getLogger(__name__)
 
 FILES: Final = ("tls.crt", "tls.key")
+
+_NOTHING: Final = Published("", ())
 
 # Steps of one look; a first start takes two, a change of the CA begins with two.
 _MOST_STEPS: Final = 6
@@ -34,7 +41,7 @@ class Surroundings:
     """What the keeper works with.
 
     `leads`: renew the leadership; whether it is ours. `present`: show this pair at the probe. `clock`: UTC.
-    `monotonic`: seconds.
+    `monotonic`: seconds. `given`: the CAs of whoever else makes the certificate, None where we do.
     """
 
     cluster: Cluster
@@ -42,6 +49,7 @@ class Surroundings:
     present: Callable[[Pair], None]
     clock: Callable[[], datetime]
     monotonic: Callable[[], float]
+    given: Callable[[], tuple[bytes, ...] | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,11 @@ class _View:
     secret: StoredSecret | None
     published: Published
     material: Material
+    given: tuple[bytes, ...] | None
+
+    @property
+    def bundles(self) -> tuple[bytes, ...]:
+        return tuple(bundle for _, bundle in self.published.entries)
 
 
 class Keeper:
@@ -61,9 +74,10 @@ class Keeper:
         self._plan = plan
         self._directory = directory
         self._figures = figures
-        self._watch = _TrustWatch(surroundings.monotonic)
+        self._watch = TrustWatch(surroundings.monotonic)
         self._problem: str | None = "the API server has not been read yet"
         self._was_ready = False
+        self._distrusted = False
         self._said = ""
 
     def look(self) -> None:
@@ -98,18 +112,29 @@ class Keeper:
         """Whether to look again at once."""
         published, secret = self._with.cluster.configuration(), self._with.cluster.secret()
         material = EMPTY if secret is None else material_from(secret.data)
-        bundles = () if published is None else tuple(bundle for _, bundle in published.entries)
-        self._hand_out(material, bundles)
+        view = _View(secret, published or _NOTHING, material, self._with.given())
+        if view.given is None:
+            self._hand_out(material, view.bundles)
         if published is None:
             self._problem = "there is no MutatingWebhookConfiguration of ours"
             self._say(logging.WARNING, f"{self._problem}: nothing is done until there is")
             return False
+        self._judge_readiness(view)
+        if published.mode not in ("", self._plan.mode):
+            self._say(logging.INFO, f"certificates are the affair of mode {published.mode} now: nothing is written")
+            return False
+        if view.given == ():
+            self._say(logging.WARNING, "there is no CA yet that the API server could be told to trust")
+            return False
         self._said = ""
-        self._judge_readiness(bundles)
-        leads = self._with.leads()
-        view = _View(secret, published, material)
-        state = self._watch.state(view)
-        now = self._with.clock()
+        return self._advance(view)
+
+    def _advance(self, view: _View) -> bool:
+        """Do the next step, if this replica leads; whether to look again at once."""
+        leads, now = self._with.leads(), self._with.clock()
+        rotate = view.secret is not None and view.secret.rotate
+        state = State(view.material, view.bundles, rotate, fresh=not self._was_ready, given=view.given)
+        state = self._watch.timed(state)
         self._figures.looked(now, stages.stage_of(state), in_sync=stages.in_sync(state), leads=leads)
         if not leads:
             return False
@@ -144,7 +169,7 @@ class Keeper:
         now, authorities = self._with.clock(), stages.wanted_bundle(material)
         for kind, pair in (("ca", material.authority), ("leaf", material.leaf)):
             if pair is not None and checks.is_pair(pair):
-                self._figures.expires(kind, checks.expires_at(pair.certificate))
+                self._figures.expires(kind, pair.certificate)
         usable = [
             pair
             for pair in (material.next_leaf, material.leaf)
@@ -169,12 +194,18 @@ class Keeper:
             for bundle in bundles
         )
 
-    def _judge_readiness(self, bundles: tuple[bytes, ...]) -> None:
+    def _judge_readiness(self, view: _View) -> None:
         served = files.read(self._directory, FILES)
         if len(served) < len(FILES):
             self._problem = "there is no certificate to serve yet"
-        elif not self._trusted(Pair(served["tls.crt"], served["tls.key"]), bundles):
-            self._problem = "the API server does not trust the certificate that is served yet"
+            return
+        if view.given is not None:
+            self._figures.expires("leaf", served["tls.crt"])
+        if not self._trusted(Pair(served["tls.crt"], served["tls.key"]), view.bundles):
+            self._problem, self._distrusted = "the API server does not trust the certificate that is served yet", True
+        elif self._distrusted:
+            # API servers have it from a watch: the next look will do.
+            self._problem, self._distrusted = "the API server has only just been told to trust the certificate", False
         else:
             self._problem, self._was_ready = None, True
 
@@ -183,41 +214,3 @@ class Keeper:
         if text != self._said:
             _LOG.log(level, "%s", text)
         self._said = text
-
-
-class _TrustWatch:
-    """How long things have been as they are, by this process's own clock: what another machine noted is not asked."""
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._subject: tuple[object, ...] = ()
-        self._in_place_since: float | None = None
-        self._trusted_since: float | None = None
-        self._distrusted = False
-
-    def state(self, view: _View) -> State:
-        """The state to decide on."""
-        bundles = tuple(bundle for _, bundle in view.published.entries)
-        state = State(view.material, bundles, rotate=view.secret is not None and view.secret.rotate)
-        subject = (view.material.next_authority, view.material.next_leaf, bundles)
-        if subject != self._subject or view.material.next_authority is None or not stages.in_sync(state):
-            self._subject = subject
-            self._in_place_since, self._trusted_since, self._distrusted = None, None, False
-            return state
-        if self._in_place_since is None:
-            self._in_place_since = self._monotonic()
-        in_place, trusted = self._since(self._in_place_since), None
-        if self._trusted_since is not None:
-            trusted = self._since(self._trusted_since)
-        return State(view.material, bundles, state.rotate, in_place, trusted, self._distrusted)
-
-    def sighted(self, sighting: Sighting) -> None:
-        """An observed call was made just now."""
-        self._distrusted = sighting is Sighting.DISTRUSTED
-        if sighting is not Sighting.MET:
-            self._trusted_since = None
-        elif self._trusted_since is None:
-            self._trusted_since = self._monotonic()
-
-    def _since(self, begun: float) -> timedelta:
-        return timedelta(seconds=self._monotonic() - begun)

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from certs import checks, stages
 from certs.cluster import Published, StoredSecret
-from certs.material import material_from
-from certs.state import Stage, State
+from certs.material import Retired, material_from
+from certs.state import Mode, Stage, State
 
 # The alert rules' figures.
 _LEAF_WARNING = timedelta(days=14)
@@ -26,6 +26,8 @@ def report(secret: StoredSecret | None, published: Published | None, now: dateti
     """The lines, and whether all is well. Nothing secret is in them."""
     if published is None:
         return ["webhook configuration: not there; nothing is called, and nothing is kept"], False
+    if published.mode not in ("", Mode.SELF_MANAGED):
+        return _of_others(secret, published)
     if secret is None:
         return ["secret: not there; the leader makes it within seconds. Is a replica running?"], False
     state = State(material_from(secret.data), tuple(bundle for _, bundle in published.entries), secret.rotate)
@@ -35,6 +37,21 @@ def report(secret: StoredSecret | None, published: Published | None, now: dateti
         lines.append("rotation: asked for, begins within seconds")
     lines += _bundles(state, published, now)
     return lines, not any("  <-- " in line for line in lines)
+
+
+def _of_others(secret: StoredSecret | None, published: Published) -> tuple[list[str], bool]:
+    """Somebody else makes the certificate: who, how many CAs are trusted, and which of them for a while only."""
+    lines = [f"mode: {published.mode}; certificates are made, and changed, elsewhere"]
+    for name, bundle in published.entries:
+        count = len(checks.certificates_in(bundle))
+        lines.append(f"{name}: trusts {count} CA(s)" if count else f"{name}: trusts no CA  <-- reviews fail")
+    retired = () if secret is None else material_from(secret.data).retired
+    lines += [_trusted_until(each) for each in retired]
+    return lines, not any("  <-- " in line for line in lines)
+
+
+def _trusted_until(retired: Retired) -> str:
+    return f"old CA: trusted until {retired.until:%Y-%m-%d %H:%M} UTC"
 
 
 def _certificates(state: State, now: datetime) -> Iterator[str]:
@@ -54,7 +71,7 @@ def _certificates(state: State, now: datetime) -> Iterator[str]:
         renewed = checks.renewed_at(pair.certificate)
         yield f"{kind}: until {ends:%Y-%m-%d}, renewed on {renewed:%Y-%m-%d}{soon}"
     for retired in material.retired:
-        yield f"old CA: trusted until {retired.until:%Y-%m-%d %H:%M} UTC"
+        yield _trusted_until(retired)
 
 
 def _bundles(state: State, published: Published, now: datetime) -> Iterator[str]:

@@ -10,6 +10,8 @@ A certificate by a new CA is served only after the API server has been seen to t
 Every step is one write, and whatever somebody broke (a wiped bundle, a deleted, empty or mixed-up Secret)
 leads into the same stages: there is no other way in which a CA comes into use, except where there is nothing
 that the API server trusts yet. A certificate that is renewed by the CA in use needs none of them.
+
+Where somebody else makes the certificate, only the bundle is kept: its CAs, and for a while those before it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Final
 
 from certs import checks
 from certs.authority import issue_authority, issue_leaf
-from certs.material import Material, Retired
+from certs.material import EMPTY, Material, Retired
 from certs.state import Plan, Probe, Publish, Rest, Stage, State, Step, Store
 
 _REST: Final = Rest()
@@ -30,7 +32,7 @@ _Rule = Callable[[State, Plan, datetime], Step | None]
 
 def next_step(state: State, plan: Plan, now: datetime) -> Step:
     """The one thing to do next; after it was done, everything is looked at anew."""
-    for rule in _RULES:
+    for rule in _RULES if state.given is None else _RULES_FOR_OTHERS:
         step = rule(state, plan, now)
         if step is not None:
             return step
@@ -46,16 +48,19 @@ def stage_of(state: State) -> Stage:
 
 def in_sync(state: State) -> bool:
     """Whether every entry of the configuration trusts exactly what it shall; the order does not matter."""
-    wanted = set(wanted_bundle(state.material))
+    wanted = set(wanted_bundle(state.material, state.given))
     return bool(wanted) and all(set(checks.certificates_in(bundle)) == wanted for bundle in state.bundles)
 
 
-def wanted_bundle(material: Material) -> tuple[bytes, ...]:
-    """The certificates that the API server shall trust, of those that can be read, each once."""
+def wanted_bundle(material: Material, given: Sequence[bytes] | None = None) -> tuple[bytes, ...]:
+    """The certificates that the API server shall trust, of those that can be read, each once.
+
+    `given`: the CAs of whoever else makes the certificate.
+    """
     authorities = (material.authority, material.next_authority)
     stored = [each.certificate for each in authorities if each is not None]
     stored += [each.certificate for each in material.retired]
-    return tuple(dict.fromkeys(found for text in stored for found in checks.certificates_in(text)))
+    return tuple(dict.fromkeys(found for text in (*(given or ()), *stored) for found in checks.certificates_in(text)))
 
 
 def _mend_next(state: State, plan: Plan, now: datetime) -> Step | None:
@@ -105,6 +110,31 @@ def _keep_trust(state: State, plan: Plan, now: datetime) -> Step | None:
     return Store(replace(material, authority=None, retired=kept), "the CA was lost; it stays trusted for now")
 
 
+def _lay_down(state: State, plan: Plan, now: datetime) -> Step | None:
+    """Somebody else makes the certificate from now on; replicas that are still there serve ours for a while."""
+    material = state.material
+    if replace(material, retired=()) == EMPTY:
+        return None
+    theirs = wanted_bundle(EMPTY, state.given)
+    kept = _retired([each for each in _still_trusted(state, now) if each not in theirs], now + plan.overlap)
+    return Store(Material(retired=kept), "certificates come from elsewhere now; our CA stays trusted for a while")
+
+
+def _adopt(state: State, plan: Plan, now: datetime) -> Step | None:
+    """Before this replica is ready others answer, with certificates by whatever is published: as at a change of mode.
+
+    Later an unknown CA in the bundle is no business of ours, and goes.
+    """
+    if not state.fresh:
+        return None
+    known = wanted_bundle(state.material, state.given)
+    unknown = [each for each in _still_trusted(state, now) if each not in known]
+    if not unknown:
+        return None
+    kept = (*state.material.retired, *_retired(unknown, now + plan.overlap))
+    return Store(replace(state.material, retired=kept), "what was published before stays trusted for a while")
+
+
 def _renew_leaf(state: State, plan: Plan, now: datetime) -> Step | None:
     """A new server certificate by the CA in use, which the API server trusts already."""
     material = state.material
@@ -125,8 +155,8 @@ def _publish(state: State, _plan: Plan, _now: datetime) -> Step | None:
     """The bundle that the API server trusts follows the Secret."""
     if in_sync(state):
         return None
-    wanted = wanted_bundle(state.material)
-    return Publish(checks.bundle_of(wanted), f"the API server shall trust {len(wanted)} CA(s) of ours and no other")
+    wanted = wanted_bundle(state.material, state.given)
+    return Publish(checks.bundle_of(wanted), f"the API server shall trust these {len(wanted)} CA(s) and no other")
 
 
 def _confirm(state: State, plan: Plan, now: datetime) -> Step | None:
@@ -148,12 +178,18 @@ def _retire(state: State, _plan: Plan, now: datetime) -> Step | None:
     kept = tuple(
         each for each in material.retired if now < each.until and not checks.trust_problem(each.certificate, now)
     )
-    if material.authority is None or kept == material.retired:
+    if (material.authority is None and state.given is None) or kept == material.retired:
         return None
     return Store(replace(material, retired=kept), "an old CA leaves the bundle")
 
 
-_RULES: Final[Sequence[_Rule]] = (_mend_next, _begin, _renew_leaf, _retire, _publish, _confirm)
+def _wait(state: State, _plan: Plan, _now: datetime) -> Step | None:
+    """Without a CA to be trusted nothing is written: an empty bundle would fail every call."""
+    return None if state.given else _REST
+
+
+_RULES: Final[Sequence[_Rule]] = (_mend_next, _begin, _adopt, _renew_leaf, _retire, _publish, _confirm)
+_RULES_FOR_OTHERS: Final[Sequence[_Rule]] = (_wait, _lay_down, _adopt, _retire, _publish)
 
 
 def _served(state: State, plan: Plan, now: datetime) -> Material:

@@ -10,6 +10,19 @@ from certs.authority import DEFAULT_LIFETIMES, Lifetimes
 from certs.material import Material
 
 
+class Mode(StrEnum):
+    """Who makes the server's certificate, and so who says which CAs the API server shall trust.
+
+    A keeper works in the first three; in the others it has nothing to say.
+    """
+
+    SELF_MANAGED = "selfManaged"
+    EXISTING = "existingSecret"
+    CERT_MANAGER = "certManager"
+    INJECTOR = "injector"
+    NOBODY = "nobody"
+
+
 class Stage(StrEnum):
     """Where a change of the CA stands."""
 
@@ -24,7 +37,9 @@ class Plan:
     """What is wanted, and how patient to be."""
 
     names: tuple[str, ...]
-    """The DNS names of the server's certificate."""
+    """The DNS names of the server's certificate; of one that somebody else makes, those that must be in it."""
+
+    mode: Mode = Mode.SELF_MANAGED
 
     lifetimes: Lifetimes = DEFAULT_LIFETIMES
 
@@ -49,7 +64,8 @@ class State:
     `bundles`: of each entry of our configuration. `rotate`: somebody asked for a new CA. `in_place`: how long
     the bundle has been seen to be right while there was a next CA. `trusted`: for how long each observed call
     has met the next certificate and passed, None if the last did not. `distrusted`: the last was refused
-    because of the certificate.
+    because of the certificate. `fresh`: this replica has not been ready yet. `given`: the CAs that the certificate
+    is by where somebody else makes it, None where we do.
     """
 
     material: Material
@@ -58,6 +74,8 @@ class State:
     in_place: timedelta = timedelta()
     trusted: timedelta | None = None
     distrusted: bool = False
+    fresh: bool = False
+    given: tuple[bytes, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

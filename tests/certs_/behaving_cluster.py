@@ -85,8 +85,10 @@ class BehavingCluster:
     def put_bundles(self, *bundles: bytes) -> None:
         """Write the configuration as somebody might."""
         self.version += 1
-        names = ("pods", "probe")
-        self.published = Published(str(self.version), tuple(zip(names, bundles, strict=True)))
+        before = self.published or Published("", (("pods", b""), ("probe", b"")))
+        names = (name for name, _ in before.entries)
+        entries = tuple(zip(names, bundles, strict=True))
+        self.published = replace(before, version=str(self.version), entries=entries)
 
     def _answer(self) -> None:
         if self.failing is not None:

@@ -14,7 +14,7 @@ from certs.api import ApiCluster
 from certs.calls import TimedApiClient
 from certs.cluster import ClusterError, Published, Sighting, Target
 from certs.election import Election
-from certs.removal import remove_all
+from certs.removal import Leftovers, remove_all
 
 TARGET = Target("rel", "rel-hook", "hook-certificates", "hook-certs", "hook")
 SECRET = "/api/v1/namespaces/rel/secrets"
@@ -187,7 +187,7 @@ def test_a_rotation_is_asked_for_by_an_annotation(server: FakeApiServer, cluster
 
 def test_everything_is_removed_in_the_order_that_blocks_nobody(server: FakeApiServer, cluster: ApiCluster) -> None:
     pauses: list[float] = []
-    removed = remove_all(cluster, ["rel-hook"], 10, pauses.append)
+    removed = remove_all(cluster, Leftovers(["rel-hook"]), 10, pauses.append)
     kinds = [asked.path.split("/")[-2] for asked in server.asked]
     assert kinds[:6] == [
         "mutatingadmissionpolicybindings",
@@ -205,7 +205,7 @@ def test_everything_is_removed_in_the_order_that_blocks_nobody(server: FakeApiSe
 
 def test_removing_what_is_gone_removes_nothing(server: FakeApiServer, cluster: ApiCluster) -> None:
     server.answer_with(status_reply(404))
-    assert remove_all(cluster, ["rel-hook"], 0, lambda _: None) == []
+    assert remove_all(cluster, Leftovers(["rel-hook"], ["hook-server"], ["hook-tls"]), 0, lambda _: None) == []
 
 
 @pytest.mark.parametrize("remove", ["remove", "remove_configuration"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -27,6 +28,37 @@ def rsa_key() -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
+def rsa_pair() -> Pair:
+    """A self-signed certificate of somebody else's, with a key of a kind that we do not make."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "theirs")])
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(1).not_valid_before(NOW).not_valid_after(NOW + timedelta(days=1))
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(NAMES[2])]), critical=False)
+    certificate = builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
+    return Pair(certificate, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+def test_a_self_signed_certificate_of_somebody_elses_may_be_its_own_authority() -> None:
+    theirs = rsa_pair()
+    assert checks.is_pair(theirs)
+    assert checks.leaf_problem(theirs, [theirs.certificate], NAMES[2:3], NOW) is None
+    assert "no CA" in (checks.leaf_problem(theirs, [AUTHORITY.certificate], NAMES[2:3], NOW) or "")
+
+
+def test_a_chain_leads_to_an_authority_that_has_not_issued_the_certificate_itself() -> None:
+    root = trustme.CA()
+    between = root.create_child_ca().create_child_ca()
+    issued = between.issue_cert(NAMES[2])
+    chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
+    theirs, now = Pair(chain, issued.private_key_pem.bytes()), datetime.now(UTC)
+    assert len(checks.certificates_in(chain)) == 3
+    assert checks.leaf_problem(theirs, [root.cert_pem.bytes()], NAMES[2:3], now) is None
+    assert "no CA" in (checks.leaf_problem(theirs, [trustme.CA().cert_pem.bytes()], NAMES[2:3], now) or "")
+    alone = Pair(issued.cert_chain_pems[0].bytes(), theirs.key)
+    assert "no CA" in (checks.leaf_problem(alone, [root.cert_pem.bytes()], NAMES[2:3], now) or "")
+
+
 def test_what_was_issued_has_no_problem() -> None:
     assert checks.authority_problem(AUTHORITY, NOW) is None
     assert checks.leaf_problem(LEAF, [OTHER.certificate, AUTHORITY.certificate], NAMES, NOW) is None
@@ -41,6 +73,7 @@ def test_what_was_issued_has_no_problem() -> None:
         pytest.param(Pair(AUTHORITY.certificate, rsa_key()), "cannot be read", id="key of another kind"),
         pytest.param(Pair(AUTHORITY.certificate, OTHER.key), "belong together", id="key of another"),
         pytest.param(LEAF, "no CA", id="a leaf"),
+        pytest.param(rsa_pair(), "its key is none of ours", id="a key of another kind"),
         pytest.param(issue_authority(NOW - timedelta(days=1826)), "expired", id="expired"),
         pytest.param(issue_authority(NOW + timedelta(hours=2)), "not valid yet", id="of a clock far ahead"),
     ],
@@ -104,10 +137,12 @@ def test_garbage_is_no_trust_anchor() -> None:
     assert checks.trust_problem(GARBAGE, NOW) == "it cannot be read"
 
 
-def test_a_certificate_that_does_not_say_that_it_is_a_ca_is_no_trust_anchor() -> None:
+def test_a_certificate_that_does_not_say_that_it_is_a_ca_signs_nothing_but_can_be_trusted() -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "plain")])
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
     builder = builder.serial_number(1).not_valid_before(NOW).not_valid_after(NOW + timedelta(days=1))
     plain = builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
-    assert checks.trust_problem(plain, NOW) == "it is no CA"
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    assert checks.authority_problem(Pair(plain, secret), NOW) == "it is no CA"
+    assert checks.trust_problem(plain, NOW) is None

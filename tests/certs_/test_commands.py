@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import logging
@@ -14,16 +15,18 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from fake_api_server import FakeApiServer, fake_api_server, json_reply, status_reply
+from fake_api_server import FakeApiServer, Reply, fake_api_server, json_reply, status_reply
 
 from certs import logs
 from certs.__main__ import main
 from certs.authority import Pair, issue_authority, issue_leaf, service_names
 from certs.cluster import Published, StoredSecret
 from certs.figures import Figures, health_application, health_server
+from certs.given import given_by
 from certs.material import Material, Retired, data_of
 from certs.report import report
 from certs_.handshakes import handshake
@@ -95,17 +98,36 @@ def test_status_ends_with_1_when_something_is_amiss(server: FakeApiServer, kubec
     assert (done.exit_code, "not there" in done.output) == (1, True)
 
 
+NOWHERE = status_reply(404)
+
+
+def configuration(mode: str) -> dict[str, Any]:
+    return {"metadata": {"resourceVersion": "1", "annotations": {"tidb-ha-webhook.io/certificates": mode}}}
+
+
 def test_a_refusal_is_one_line_and_no_traceback(server: FakeApiServer, kubeconfig: Path) -> None:
-    server.answer_with(status_reply(403, "you may not"))
+    server.answer_with(NOWHERE, status_reply(403, "you may not"))
     done = invoke("rotate", "--service", "hook", "--namespace", "rel", "--kubeconfig", kubeconfig)
     assert done.exit_code == 1
     assert done.output == "Error: patch secret: 403 you may not\n"
 
 
-def test_rotate_asks_for_a_new_authority(server: FakeApiServer, kubeconfig: Path) -> None:
+@pytest.mark.parametrize("found", [NOWHERE, json_reply(configuration("selfManaged"))], ids=["none", "ours"])
+def test_rotate_asks_for_a_new_authority(server: FakeApiServer, kubeconfig: Path, found: Reply) -> None:
+    server.answer_with(found, json_reply({}))
     done = invoke("rotate", "--service", "hook", "--namespace", "rel", "--kubeconfig", kubeconfig, "--reason", "why")
     assert done.exit_code == 0
-    assert server.asked[0].json()["metadata"]["annotations"] == {"tidb-ha-webhook.io/rotate": "why"}
+    assert server.asked[1].json()["metadata"]["annotations"] == {"tidb-ha-webhook.io/rotate": "why"}
+
+
+def test_rotate_asks_for_nothing_where_somebody_else_makes_the_certificates(
+    server: FakeApiServer, kubeconfig: Path
+) -> None:
+    server.answer_with(json_reply(configuration("injector")))
+    done = invoke("rotate", "--service", "hook", "--namespace", "rel", "--kubeconfig", kubeconfig)
+    assert done.exit_code == 1
+    assert "made elsewhere (mode injector)" in done.output
+    assert [asked.method for asked in server.asked] == ["GET"]
 
 
 def test_clean_says_what_it_removed(server: FakeApiServer, kubeconfig: Path) -> None:
@@ -113,6 +135,18 @@ def test_clean_says_what_it_removed(server: FakeApiServer, kubeconfig: Path) -> 
     done = invoke("clean", *arguments, "--policy", "rel-hook")
     assert done.exit_code == 0
     assert "removed webhook configuration\nremoved Secret hook-certificates\nremoved Lease hook-certs\n" in done.output
+
+
+def test_clean_removes_what_cert_manager_would_make_anew_before_what_it_has_made(
+    server: FakeApiServer, kubeconfig: Path
+) -> None:
+    arguments = ("--service", "hook", "--namespace", "rel", "--kubeconfig", kubeconfig, "--quiet-time", "0")
+    done = invoke("clean", *arguments, "--certificate", "hook-server", "--also-secret", "hook-cert-manager")
+    assert done.exit_code == 0, done.output
+    removed = [asked.path.rpartition("/")[2] for asked in server.asked]
+    assert removed[:5] == ["hook.rel", "hook-server", "hook-certificates", "hook-cert-manager", "hook-certs"]
+    assert "removed Certificate hook-server\n" in done.output
+    assert "removed Secret hook-cert-manager\n" in done.output
 
 
 @pytest.mark.parametrize("written", ["{", "- a", "secret: [", "clusters: 7", "", "contexts: null"], ids=repr)
@@ -164,6 +198,21 @@ def test_a_rotation_is_told_stage_by_stage() -> None:
     assert "stage: publish" in "\n".join(report(stored(rotating), WELL, NOW)[0])
     assert "stage: confirm" in "\n".join(report(stored(rotating), both, NOW)[0])
     assert "old CA: trusted until 2026-09-16 12:00 UTC" in report(stored(retiring), both, NOW)[0]
+
+
+def test_of_certificates_that_somebody_else_makes_it_is_told_what_is_trusted() -> None:
+    published = Published("1", (("pods", AUTHORITY.certificate + NEXT.certificate),), "existingSecret")
+    lines, well = report(None, published, NOW)
+    assert well
+    assert lines == ["mode: existingSecret; certificates are made, and changed, elsewhere", "pods: trusts 2 CA(s)"]
+    before = Material(retired=(Retired(AUTHORITY.certificate, NOW + timedelta(days=1)),))
+    assert report(stored(before), published, NOW)[0][2:] == ["old CA: trusted until 2026-09-16 12:00 UTC"]
+
+
+def test_a_bundle_that_nobody_has_filled_is_amiss() -> None:
+    lines, well = report(None, Published("1", (("pods", b""),), "injector"), NOW)
+    assert not well
+    assert "pods: trusts no CA" in lines[1]
 
 
 def test_nothing_secret_is_reported() -> None:
@@ -224,7 +273,7 @@ def test_run_looks_serves_its_health_and_ends_on_sigterm(
     process = subprocess.Popen([*command, *map(str, options), "--interval", "0.1"], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     first = process.stderr.readline()
-    assert re.search(r"keeps the certificates of hook.rel.svc", first)
+    assert re.search(r"keeps what is trusted for hook.rel.svc.cluster.local \(mode selfManaged\)", first)
     while len(server.asked) < 4:
         assert process.poll() is None
         time.sleep(0.01)
@@ -234,19 +283,52 @@ def test_run_looks_serves_its_health_and_ends_on_sigterm(
     process.stderr.close()
 
 
+def test_publish_has_the_given_authority_trusted(server: FakeApiServer, kubeconfig: Path, tmp_path: Path) -> None:
+    entries = [{"name": "pods", "clientConfig": {}}]
+    published = {**configuration("existingSecret"), "webhooks": entries}
+    lease = {"metadata": {"name": "hook-certs", "resourceVersion": "3"}, "spec": {"holderIdentity": "me"}}
+    server.answer_with(json_reply(published), NOWHERE, NOWHERE, json_reply(lease, 201), json_reply(published))
+    bundle = base64.b64encode(AUTHORITY.certificate).decode()
+    options = ["--kubeconfig", kubeconfig, "--directory", tmp_path, "--health-port", "0", "--interval", "0.1"]
+    names = ["--service", "hook", "--namespace", "rel", "--mode", "existingSecret", "--ca-bundle", bundle]
+    command = [sys.executable, "-m", "certs", "publish", *names, *map(str, options)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "(mode existingSecret)" in process.stderr.readline()
+    while not (written := [asked for asked in server.asked if asked.method == "PATCH"]):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    process.stderr.close()
+    assert written[0].json()["webhooks"] == [{"name": "pods", "clientConfig": {"caBundle": bundle}}]
+
+
 @pytest.mark.parametrize(
-    ("annotations", "code", "text"),
+    ("options", "text"),
     [
-        ({"tidb-ha-webhook.io/decision": '{"outcome": "guarded"}'}, 0, "a decision of the webhook (guarded)"),
-        ({"tidb-ha-webhook.io/decision": "[]"}, 0, "a decision of the webhook (unreadable)"),
-        ({"tidb-ha-webhook.io/guard": "kubernetes.io/hostname"}, 1, "the floor has kept it apart"),
-        (None, 1, "nobody has looked at it"),
+        ((), "give --ca-bundle or --ca-file"),
+        (("--ca-bundle", "?"), "not base64 of certificates"),
+        (("--ca-bundle", "eHg="), "not base64 of certificates"),
     ],
 )
-def test_a_trial_says_whether_the_webhook_has_looked(
-    server: FakeApiServer, kubeconfig: Path, annotations: dict[str, str] | None, code: int, text: str
+def test_publish_without_an_authority_is_an_error_in_words(
+    kubeconfig: Path, tmp_path: Path, options: tuple[str, ...], text: str
 ) -> None:
-    server.answer_with(json_reply({"metadata": {"annotations": annotations}}))
-    done = invoke("try", "--kubeconfig", kubeconfig, "--in-namespace", "elsewhere")
-    assert (done.exit_code, text in done.output) == (code, True)
-    assert server.asked[0].path == "/api/v1/namespaces/elsewhere/pods?dryRun=All"
+    names = ("--service", "hook", "--namespace", "rel", "--kubeconfig", kubeconfig, "--directory", tmp_path)
+    done = invoke("publish", *names, "--mode", "existingSecret", *options)
+    assert (done.exit_code, text in done.output) == (2, True)
+
+
+def test_a_file_of_authorities_is_read_whenever_it_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "ca.crt"
+    given = given_by("", path)
+    assert given() == ()
+    path.write_bytes(AUTHORITY.certificate)
+    assert given() == (AUTHORITY.certificate,)
+    path.write_bytes(b"half a cert")
+    assert given() == ()
+
+
+def test_line_breaks_in_a_bundle_do_not_matter() -> None:
+    assert given_by(base64.encodebytes(NEXT.certificate).decode(), None)() == (NEXT.certificate,)

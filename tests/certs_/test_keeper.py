@@ -301,6 +301,8 @@ def test_a_new_replica_is_not_ready_before_its_certificate_is_trusted(deployment
     assert replica.keeper.started()
     deployment.cluster.put_bundles(authority.certificate, authority.certificate)
     replica.keeper.look()
+    assert "only just been told" in (replica.keeper.problem() or "")
+    replica.keeper.look()
     assert replica.keeper.problem() is None
 
 
