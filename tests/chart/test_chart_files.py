@@ -108,19 +108,53 @@ def test_nothing_that_the_product_writes_is_rendered() -> None:
         assert not re.search(r"genCA|genSigned|genSelfSigned|randAlpha|lookup|now ", text), path
 
 
-def test_alerts_and_dashboard_ask_for_metrics_that_exist() -> None:
+def _is_exposed(name: str) -> bool:
+    """Whether the server or the keeper has a metric of that name."""
     from certs.figures import Figures
     from webhook.metrics import Metrics
 
     shown = Metrics().exposition().decode() + Figures().exposition().decode()
     exposed = set(re.findall(r"^# TYPE (\w+)", shown, re.MULTILINE))
+    base = re.sub(r"_(bucket|sum|count)$", "", name)
+    return bool({name, base, name.removesuffix("_total")} & exposed)
+
+
+def test_alerts_and_dashboard_ask_for_metrics_that_exist() -> None:
     asked = (CHART / "templates" / "alerts.yaml").read_text() + (CHART / "files" / "dashboard.json").read_text()
     for name in re.findall(r"tidb_ha_webhook_\w+", asked):
-        base = re.sub(r"_(bucket|sum|count)$", "", name)
-        assert {name, base, name.removesuffix("_total")} & exposed, name
+        assert _is_exposed(name), name
 
 
 def test_the_dashboard_is_json_whose_panels_have_titles_and_queries() -> None:
     panels = json.loads((CHART / "files" / "dashboard.json").read_text())["panels"]
     assert len({panel["title"] for panel in panels}) == len(panels) >= 10
     assert all(target["expr"] for panel in panels for target in panel["targets"])
+
+
+def test_each_alert_leads_to_a_section_of_the_runbook_and_each_section_to_an_alert() -> None:
+    runbook = (CHART.parents[1] / "docs" / "runbook.md").read_text()
+    alerts = re.findall(r'\(list "(\w+)"', (CHART / "templates" / "alerts.yaml").read_text())
+    assert len(alerts) >= 13
+    assert re.findall(r"^## (\w+)$", runbook, re.MULTILINE) == alerts
+    # Anchors are the headings in small letters, which is what the rule's runbook_url asks for.
+    links = re.findall(r"\(#([\w-]+)\)", runbook)
+    assert set(links) <= {alert.lower() for alert in alerts}
+    assert "index . 0 | lower" in (CHART / "templates" / "alerts.yaml").read_text()
+    assert (CHART.parents[1] / DEFAULTS["prometheusRule"]["runbook"]).is_file()
+
+
+def test_the_runbook_names_only_values_and_metrics_that_exist() -> None:
+    runbook = (CHART.parents[1] / "docs" / "runbook.md").read_text()
+    for name in re.findall(r"tidb_ha_webhook_\w+", runbook):
+        assert _is_exposed(name), name
+    values = {".".join(path) for path in leaves(DEFAULTS, {})}
+    for name in re.findall(r"`([a-z]\w+(?:\.\w+)+)`", runbook):
+        assert name in values, name
+
+
+def test_the_tests_that_the_documentation_names_exist() -> None:
+    files = [path for path in (CHART.parents[1] / "tests").rglob("test_*.py")]
+    defined = {name for path in files for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)}
+    for page in (CHART.parents[1] / "docs" / "install.md", CHART / "CHECKLIST.md"):
+        named = set(re.findall(r"`(test_\w+)(?:\.py)?`", page.read_text()))
+        assert named - defined - {path.stem for path in files} == set(), page.name

@@ -69,6 +69,27 @@ app.kubernetes.io/part-of: tidb-ha-webhook
 {{- eq .Values.certificates.mode "selfManaged" | ternary "true" "" -}}
 {{- end -}}
 
+{{/*
+What the container beside the server does: "run" makes the certificate, "publish" only has the API server trust somebody
+else's; "": there is none.
+*/}}
+{{- define "webhook.keeper" -}}
+{{- $by := include "webhook.certificatesBy" . -}}
+{{- eq $by "selfManaged" | ternary "run" (has $by (list "existingSecret" "certManager") | ternary "publish" "") -}}
+{{- end -}}
+
+{{/* Who makes the certificate and says what is trusted; keepers of another mode write nothing (certs.state.Mode). */}}
+{{- define "webhook.certificatesBy" -}}
+{{- $c := .Values.certificates -}}
+{{- if eq $c.mode "certManager" -}}
+{{- $c.certManager.injector | ternary "injector" "certManager" -}}
+{{- else if and (eq $c.mode "existingSecret") (not $c.existingSecret.caBundle) -}}
+nobody
+{{- else -}}
+{{- $c.mode -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The Secret whose files the server reads; each mode has its own, so that switching deletes none in use. */}}
 {{- define "webhook.tlsSecretName" -}}
 {{- eq .Values.certificates.mode "existingSecret" | ternary .Values.certificates.existingSecret.name (printf "%s-cert-manager" (include "webhook.fullname" .)) -}}
