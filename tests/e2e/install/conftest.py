@@ -13,6 +13,18 @@ from e2e.control_plane import ControlPlane
 from e2e.install.helm import Helm, missing
 from e2e.install.release import Release, running_release
 
+_RELEASES = pytest.StashKey[list[Release]]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Show what the pods of a test's releases have said, beside a failure."""
+    report: pytest.TestReport = yield
+    if report.failed and report.when == "call":
+        said = [line for release in item.stash.get(_RELEASES, []) for line in release.kubelet.logs()]
+        report.sections.append(("pods", "\n".join(said)))
+    return report
+
 
 @pytest.fixture
 def helm(control_plane: ControlPlane, tmp_path: Path) -> Callable[[int], Helm]:
@@ -39,12 +51,15 @@ def new_release(
     helm: Callable[[int], Helm],
     release_namespace: str,
     tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Callable[..., Release]]:
     """Makes releases whose processes run until the test ends; nothing is installed yet."""
+    made = request.node.stash.setdefault(_RELEASES, [])
     with ExitStack() as stack:
 
         def make(major: int = 4, name: str = "rel", namespace: str = release_namespace) -> Release:
             release = Release(control_plane, api, helm(major), namespace, tmp_path / f"{namespace}-{name}", name)
+            made.append(release)
             return stack.enter_context(running_release(release))
 
         yield make

@@ -26,10 +26,15 @@ EVERYTHING: dict[str, Any] = {
     "prometheusRule": {"enabled": True},
     "dashboard": {"enabled": True},
 }
+BUNDLE = base64.b64encode(b"theirs").decode()
 MODES: dict[str, dict[str, Any]] = {
     "selfManaged": {},
     "certManager": {"certificates": {"mode": "certManager"}},
-    "existingSecret": {"certificates": {"mode": "existingSecret", "existingSecret": {"name": "theirs"}}},
+    "published": {"certificates": {"mode": "certManager", "certManager": {"injector": False}}},
+    "existingSecret": {
+        "certificates": {"mode": "existingSecret", "existingSecret": {"name": "theirs", "caBundle": BUNDLE}}
+    },
+    "nobody's": {"certificates": {"mode": "existingSecret", "existingSecret": {"name": "theirs"}}},
 }
 # The Pod, a test's, needs its ServiceAccount first; the test of Pod Security creates it.
 LEFT_OUT = ("Pod", "ServiceMonitor", "PodMonitor", "PrometheusRule", "Certificate", "Issuer")
@@ -72,12 +77,35 @@ def test_no_secret_and_no_bundle_of_ours_is_rendered(helm: Helm, mode: str) -> N
     )
 
 
-def test_a_bundle_of_the_users_own_is_rendered(helm: Helm) -> None:
-    bundle = base64.b64encode(b"theirs").decode()
-    existing = {"name": "theirs", "caBundle": bundle}
-    found = rendered(helm, {"certificates": {"mode": "existingSecret", "existingSecret": existing}})
-    entries = one(found, "MutatingWebhookConfiguration")["webhooks"]
-    assert [entry["clientConfig"]["caBundle"] for entry in entries] == [bundle, bundle]
+def keeper_of(found: list[Object]) -> list[str]:
+    """The arguments of the container beside the server; none where there is no such container."""
+    containers = one(found, "Deployment")["spec"]["template"]["spec"].get("initContainers", [])
+    return containers[0]["args"] if containers else []
+
+
+@pytest.mark.parametrize(
+    ("mode", "arguments", "by"),
+    [
+        ("selfManaged", ["run", "--directory=/run/tls"], "selfManaged"),
+        ("certManager", [], "injector"),
+        ("published", ["publish", "--mode=certManager", "--ca-file=/run/tls/ca.crt"], "certManager"),
+        ("existingSecret", ["publish", "--mode=existingSecret", f"--ca-bundle={BUNDLE}"], "existingSecret"),
+        ("nobody's", [], "nobody"),
+    ],
+)
+def test_each_mode_says_who_publishes_and_has_a_container_for_it_where_that_is_us(
+    helm: Helm, mode: str, arguments: list[str], by: str
+) -> None:
+    found = rendered(helm, MODES[mode])
+    assert [each for each in arguments if each not in keeper_of(found)] == []
+    assert bool(keeper_of(found)) == bool(arguments)
+    annotations = one(found, "MutatingWebhookConfiguration")["metadata"]["annotations"]
+    assert annotations["tidb-ha-webhook.io/certificates"] == by
+    assert ("cert-manager.io/inject-ca-from" in annotations) == (by == "injector")
+    # Who writes nothing may write nothing.
+    roles = [each for each in found if each["kind"] == "Role" and "helm.sh/hook" not in str(each["metadata"])]
+    may_write = any("secrets" in rule["resources"] for role in roles for rule in role["rules"])
+    assert may_write == bool(arguments)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +125,7 @@ def test_a_bundle_of_the_users_own_is_rendered(helm: Helm) -> None:
         ({"certificates": {"mode": "existingSecret"}}, "/certificates"),
         ({"certificates": {"existingSecret": {"name": "both"}}}, "/certificates"),
         ({"certificates": {"certManager": {"issuerRef": {"name": "both"}}}}, "/certificates"),
+        ({"certificates": {"certManager": {"injector": False}}}, "/certificates"),
         ({"finalCheck": {"actions": ["Warn", "Deny"]}}, "/finalCheck/actions"),
         ({"terminationGracePeriodSeconds": 10}, "a pod that is killed earlier fails the reviews"),
         ({"serviceAccount": {"create": False}}, "give serviceAccount.name"),
