@@ -1,4 +1,4 @@
-"""How much memory one process takes that follows a large cluster: `python -m tests.bench_memory [NODES PODS]`.
+"""How much memory one process takes that follows a large cluster: `python -m bench.memory [NODES PODS]`.
 
 The cluster is a process of its own that speaks HTTP: objects of the size that real ones have (30 images a node,
 managedFields, status), lists in one piece, watches with a stream of changes. Figures are printed, not asserted.
@@ -166,7 +166,7 @@ def node_name(number: int) -> str:
 
 
 def metadata(name: str, namespace: str, labels: dict[str, str], number: int, version: int) -> dict[str, Any]:
-    fields = {f"f:field-{at}": {"f:inner": {}, "f:other": {}} for at in range(40)}
+    fields: dict[str, Any] = {f"f:field-{at}": {"f:inner": {}, "f:other": {}} for at in range(40)}
     managed = [
         {"manager": manager, "operation": "Update", "time": "2026-01-01T00:00:00Z", "fieldsV1": fields}
         for manager in ("kube-controller-manager", "kubelet")

@@ -1,4 +1,4 @@
-"""`make bench`: what a review costs on the embedded cluster, as ratios within one run. Nothing here is asserted.
+"""What a review costs on the embedded cluster, as ratios within one run. Nothing here is asserted.
 
 Each row sends the reviews of fresh clusters' three TiKV pods, one after another, through the application of the
 webhook address; every pod is stored before the next is asked for. The rows take turns, so that whatever else the

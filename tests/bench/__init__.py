@@ -1,0 +1,1 @@
+"""Measurements, printed as ratios within one run and never asserted: `make bench`."""

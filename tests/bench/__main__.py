@@ -1,0 +1,36 @@
+"""`python -m bench [PART...]`, with `tests` on the path: all parts, or those that are named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+from e2e.control_plane import missing_binaries
+
+from bench import handler, memory, placement
+
+ALONE: dict[str, Callable[[], None]] = {"handler": handler.main, "memory": lambda: memory.main(5000, 20000)}
+"""The parts that need no control plane."""
+
+PARTS = (*ALONE, *placement.PARTS)
+
+
+@click.command()
+@click.argument("parts", nargs=-1, type=click.Choice(PARTS))
+@click.option("--repetitions", default=5, show_default=True, help="Of every arm, after one that does not count.")
+@click.option("--keep", type=click.Path(path_type=Path), help="A folder in which the logs stay.")
+def main(parts: tuple[str, ...], repetitions: int, keep: Path | None) -> None:
+    """Measure and print PARTS, or everything. Nothing is asserted."""
+    chosen = parts or PARTS
+    for part in chosen:
+        if part in ALONE:
+            ALONE[part]()
+    if on_a_control_plane := [part for part in chosen if part in placement.PARTS]:
+        if problem := missing_binaries():
+            raise click.ClickException(problem)
+        placement.main(on_a_control_plane, repetitions, keep)
+
+
+if __name__ == "__main__":
+    main()
