@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from webhook.core import keys
-from webhook.core.feasibility import filters_for, possibility, question_for
+from webhook.core.feasibility import infeasible_reason
 from webhook.core.model import Desired, Entry, Family, Group, MemberClass, NodeRoom, Options, Placing, Snapshot
 from webhook.core.objects import (
     Claim,
@@ -26,8 +26,6 @@ from webhook.core.objects import (
     Requirement,
 )
 from webhook.core.storage import PersistentVolume, StorageClass, Volumes
-from webhook.core.volumes import NodeIndex
-from webhook.core.whereabouts import Whereabouts
 
 NAMESPACE = "t1"
 CLUSTER = "db"
@@ -273,7 +271,5 @@ def by_node(*pods: PodOnNode) -> dict[str, tuple[PodOnNode, ...]]:
 
 def reasons_for(snapshot: Snapshot, placing: Placing) -> dict[str, str]:
     """Why each node is not possible; those that are are left out."""
-    question = question_for(Whereabouts.of(snapshot, NodeIndex(snapshot.nodes)), placing)
-    filters = filters_for(question)
-    found = {node.name: possibility(question, filters, node).reason for node in snapshot.nodes}
+    found = {node.name: infeasible_reason(placing, node, snapshot) for node in snapshot.nodes}
     return {name: reason for name, reason in found.items() if reason}

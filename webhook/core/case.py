@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from webhook.core.caps import cap, width
 from webhook.core.counting import Census, take_census
-from webhook.core.feasibility import Question, eligible, filters_for, possibility, question_for
+from webhook.core.feasibility import (
+    Failure,
+    Question,
+    can_be_cleared,
+    eligible,
+    filters_for,
+    first_failure,
+    question_for,
+)
 from webhook.core.filtering import Filter
 from webhook.core.model import Decision, MemberClass, Placing, Snapshot
 from webhook.core.node_index import index_of
@@ -35,7 +43,7 @@ class Survey:
 class Case:
     """A pod to be placed, the group without it, what its filters know, and the numbers of the rule.
 
-    `width`: the k of `caps.py`.
+    `width`: the k of `caps.py`. `judged`: what was found out of nodes so far, by name.
     """
 
     question: Question
@@ -43,19 +51,28 @@ class Case:
     census: Census
     width: int
     cap: int | None
+    judged: dict[str, Failure | None] = field(default_factory=dict)
+
+    def failure(self, node: Node) -> Failure | None:
+        """Why the scheduler would not accept the node as it is, None if it would."""
+        if node.name not in self.judged:
+            self.judged[node.name] = first_failure(self.filters, node)
+        return self.judged[node.name]
 
     @cached_property
     def survey(self) -> Survey:
         """All nodes, each looked at once."""
-        return self.survey_of(self.where.index.by_name.values())
-
-    def survey_of(self, nodes: Iterable[Node]) -> Survey:
-        """Some nodes, each looked at once."""
-        judged = [(node, possibility(self.question, self.filters, node)) for node in nodes]
+        judged = [(node, self.failure(node)) for node in self.where.index.by_name.values()]
+        refused = [(node, failure) for node, failure in judged if failure is not None]
+        preempting = {
+            node.name: failure.reason
+            for node, failure in refused
+            if can_be_cleared(self.question, self.filters, node, failure)
+        }
         return Survey(
-            feasible=tuple(node for node, found in judged if not found.reason),
-            infeasible={node.name: found.reason for node, found in judged if found.reason},
-            preempting={node.name: found.preempts for node, found in judged if found.preempts},
+            feasible=tuple(node for node, failure in judged if failure is None or node.name in preempting),
+            infeasible={node.name: failure.reason for node, failure in refused if node.name not in preempting},
+            preempting=preempting,
         )
 
     @property

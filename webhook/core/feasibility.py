@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from webhook.core import groups
 from webhook.core.attaching import limits_filter, use_filter, zones_filter
@@ -62,14 +61,11 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Possibility:
-    """Whether a node is possible: `reason` why not, else ""; `preempts`: what is in the way, if preempting helps."""
+class Failure:
+    """The first filter that a node fails, and its reason."""
 
-    reason: str = ""
-    preempts: str = ""
-
-
-POSSIBLE: Final = Possibility()
+    filter: Filter
+    reason: str
 
 
 def question_for(where: Whereabouts, placing: Placing) -> Question:
@@ -90,28 +86,28 @@ def question_for(where: Whereabouts, placing: Placing) -> Question:
 def infeasible_reason(placing: Placing, node: Node, snapshot: Snapshot) -> str | None:
     """Why the scheduler would not accept the node for the pod, not even by preempting; None if it would.
 
-    For one node; for several ask `possibility` about each.
+    For one node; for several make the filters once.
     """
     nodes = {each.name: each for each in (*snapshot.nodes, node)}
     question = question_for(Whereabouts.of(snapshot, NodeIndex(nodes.values())), placing)
-    return possibility(question, filters_for(question), node).reason or None
+    filters = filters_for(question)
+    failure = first_failure(filters, node)
+    return None if failure is None or can_be_cleared(question, filters, node, failure) else failure.reason
 
 
-def possibility(question: Question, filters: Sequence[Filter], node: Node) -> Possibility:
-    """Whether the scheduler would accept the node, as the filters say that were made for this question."""
-    failed, reason = _first_failure(filters, node, ())
-    if failed is None:
-        return POSSIBLE
-    if failed.resolvable and (victims := _victims(question, node)):
-        _, still = _first_failure(filters, node, victims)
-        if not still:
-            return Possibility(preempts=reason)
-    return Possibility(reason)
+def first_failure(filters: Sequence[Filter], node: Node, victims: Victims = ()) -> Failure | None:
+    """Why the scheduler would not accept the node if these pods were not there; None if it would."""
+    for each in filters:
+        reason = each.judge(node, victims)
+        if reason is not None:
+            return Failure(each, reason)
+    return None
 
 
-def first_reason(filters: Sequence[Filter], node: Node) -> str:
-    """Why the scheduler would not accept the node as it is, without preempting anybody; "" if it would."""
-    return _first_failure(filters, node, ())[1]
+def can_be_cleared(question: Question, filters: Sequence[Filter], node: Node, failure: Failure) -> bool:
+    """Whether the scheduler would accept a node that fails so if it preempted pods of lower priority there."""
+    victims = _victims(question, node) if failure.filter.resolvable else ()
+    return bool(victims) and first_failure(filters, node, victims) is None
 
 
 def filters_for(question: Question) -> tuple[Filter, ...]:
@@ -164,14 +160,6 @@ def _claims_to_place(where: Whereabouts, pod: Pod) -> tuple[Claim, ...]:
     made = {claim.name: claim for claim in pod.ephemeral_claims}
     known = {**made, **where.claims} if pod.uid else {**where.claims, **made}
     return claims_of_pod(pod, known)
-
-
-def _first_failure(filters: Sequence[Filter], node: Node, victims: Victims) -> tuple[Filter | None, str]:
-    for each in filters:
-        reason = each.judge(node, victims)
-        if reason is not None:
-            return each, reason
-    return None, ""
 
 
 def _victims(question: Question, node: Node) -> Victims:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Final
 
@@ -26,26 +26,30 @@ NO_MATCH: Final = "node(s) didn't match Pod's node affinity/selector"
 
 TOO_MANY_TERMS: Final = "the pod's node affinity has too many terms for so many nodes"
 
+
+def _any_node(_: Node) -> bool:
+    return True
+
+
+ANY_NODE: Final[NodeTest] = _any_node
+"""Of a pod that no node is forbidden to."""
+
 CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", value="", effect="NoSchedule")
 # Taints that say how a node is, not whom it is for; so they do not make its domain ineligible.
 CONDITION_TAINTS: Final = "node.kubernetes.io/"
 REPELLING: Final = ("NoSchedule", "NoExecute")
 
 
-def node_filters(pod: Pod, topology_key: str, *, selects: NodeTest, tolerated: NodeTest) -> tuple[Filter, ...]:
+def node_filters(pod: Pod, topology_key: str, *, selects: NodeTest, tolerated: NodeTest) -> Iterator[Filter]:
     """The filters, in the scheduler's order. `selects`, `tolerated`: of `selecting` and `tolerating`."""
-    tolerates_cordon = tolerates(pod.tolerations, CORDON)
     no_label = f"node(s) had no label {topology_key}"
-    return (
-        Filter("readiness", lambda node, _: None if node.ready else NOT_READY),
-        Filter(
-            "NodeUnschedulable",
-            lambda node, _: UNSCHEDULABLE if node.unschedulable and not tolerates_cordon else None,
-        ),
-        Filter("TaintToleration", lambda node, _: None if tolerated(node) else UNTOLERATED),
-        Filter("NodeAffinity", lambda node, _: None if selects(node) else NO_MATCH),
-        Filter("topology label", lambda node, _: None if node.labels.get(topology_key) else no_label),
-    )
+    yield Filter("readiness", lambda node, _: None if node.ready else NOT_READY)
+    if not tolerates(pod.tolerations, CORDON):
+        yield Filter("NodeUnschedulable", lambda node, _: UNSCHEDULABLE if node.unschedulable else None)
+    yield Filter("TaintToleration", lambda node, _: None if tolerated(node) else UNTOLERATED)
+    if selects is not ANY_NODE:
+        yield Filter("NodeAffinity", lambda node, _: None if selects(node) else NO_MATCH)
+    yield Filter("topology label", lambda node, _: None if node.labels.get(topology_key) else no_label)
 
 
 def names_filter(pod: Pod) -> Filter | None:
@@ -76,11 +80,19 @@ def size_filter(pod: Pod, index: NodeIndex) -> Filter | None:
 
 def tolerating(pod: Pod) -> NodeTest:
     """Whether the pod tolerates all of a node's taints that repel."""
-    return lambda node: all(tolerates(pod.tolerations, taint) for taint in node.taints if taint.effect in REPELLING)
+
+    def tolerated(node: Node) -> bool:
+        return not node.taints or all(
+            tolerates(pod.tolerations, taint) for taint in node.taints if taint.effect in REPELLING
+        )
+
+    return tolerated
 
 
 def selecting(pod: Pod, index: NodeIndex) -> NodeTest:
     """Whether nodeSelector and required node affinity allow a node; of many terms few concern any one node."""
+    if pod.node_affinity is None and not pod.node_selector:
+        return ANY_NODE
     if pod.node_affinity is None:
         return lambda node: _has_selected_labels(pod, node)
     affinity = (pod.node_affinity,) if _can_compare(pod, index) else (NodeSelector(()),)

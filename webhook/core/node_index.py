@@ -20,6 +20,7 @@ class NodeIndex:
         """`nodes` in any order; of two with one name the later stands."""
         self.by_name: Mapping[str, Node] = {node.name: node for node in nodes}
         self._by_label: dict[str, dict[str, list[Node]]] = {}
+        self._having: dict[frozenset[str], Mapping[str, Node]] = {}
 
     def matching(self, selectors: Sequence[NodeSelector]) -> Iterator[Node]:
         """The nodes that every one of the selectors allows, each once; all nodes where there is none."""
@@ -53,6 +54,14 @@ class NodeIndex:
     def labelled(self, key: str, value: str) -> Sequence[Node]:
         """The nodes whose label `key` has this value."""
         return self._by_value(key).get(value, ())
+
+    def having(self, keys: Iterable[str]) -> Mapping[str, Node]:
+        """The nodes that have all of these labels, by name."""
+        wanted = frozenset(keys)
+        if wanted not in self._having:
+            found = (node for node in self.by_name.values() if wanted <= node.labels.keys())
+            self._having[wanted] = {node.name: node for node in found}
+        return self._having[wanted]
 
     def _by_value(self, key: str) -> Mapping[str, Sequence[Node]]:
         if key not in self._by_label:

@@ -65,7 +65,7 @@ def left_alone(census: Census, cap: int | None, topology_key: str) -> tuple[str,
 
 def guard_reason(census: Census, node: Node) -> str:
     """Why the scheduler would keep the pod off a guarded member's node, "" if there is none."""
-    for key in sorted({key for key, _ in census.guards}):
+    for key in sorted({key for key, _ in census.guards}) if census.guards else ():
         name = census.guards.get((key, node.labels.get(key, "")))
         if name:
             return (

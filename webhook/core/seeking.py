@@ -14,7 +14,6 @@ from typing import Final
 
 from webhook.core import keys
 from webhook.core.case import Case
-from webhook.core.feasibility import first_reason
 from webhook.core.ladder import ladder_of
 from webhook.core.objects import Node
 from webhook.core.ranking import Candidate, Rank, Ranking
@@ -41,7 +40,8 @@ def seek(case: Case) -> Sought | None:
     for node in _in_rank(case):
         domain = case.domain_of(node)
         standing = standing_of(domain)
-        reason = first_reason(case.filters, node) or standing.reason or guard_reason(case.census, node)
+        failure = case.failure(node)
+        reason = failure.reason if failure is not None else standing.reason or guard_reason(case.census, node)
         if not reason:
             return Sought(Candidate(node, domain, standing.guard_too), passed_over)
         passed_over[node.name] = reason

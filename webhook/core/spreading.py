@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from webhook.core.filtering import MOST_COMPARISONS, Filter, Victims, same_everywhere
-from webhook.core.node_filters import NodeTest
+from webhook.core.node_filters import ANY_NODE, NodeTest
 from webhook.core.node_index import NodeIndex
 from webhook.core.objects import LabelSelector, Node, Pod, PodOnNode, SpreadConstraint
 from webhook.core.occupancy import Occupancy
@@ -27,7 +27,7 @@ class _Spread:
     counts: Mapping[str, int]
     least: int
     own: int
-    counted: frozenset[str]
+    counted: Collection[str]
 
 
 def spreading_filter(
@@ -45,7 +45,7 @@ def spreading_filter(
     if len(pod.spread) * everybody > MOST_COMPARISONS:
         return same_everywhere("PodTopologySpread", TOO_MANY)
     # A node that lacks one of the keys counts for none of the constraints.
-    nodes = [node for node in index.by_name.values() if all(each.topology_key in node.labels for each in pod.spread)]
+    nodes = index.having([each.topology_key for each in pod.spread])
     spreads = [_counted(each, pod, nodes, occupancy, selects, tolerates) for each in pod.spread]
 
     def judge(node: Node, victims: Victims) -> str | None:
@@ -63,22 +63,24 @@ def spreading_filter(
 def _counted(
     constraint: SpreadConstraint,
     pod: Pod,
-    nodes: Sequence[Node],
+    nodes: Mapping[str, Node],
     occupancy: Occupancy,
     selects: NodeTest,
     tolerates: NodeTest,
 ) -> _Spread:
-    counts: dict[str, int] = {}
-    counted = []
-    for node in nodes:
-        if (not constraint.honors_affinity or selects(node)) and (not constraint.honors_taints or tolerates(node)):
-            value = node.labels[constraint.topology_key]
-            found = sum(_counts(constraint, pod, other) for other in occupancy.on(node.name))
-            counts[value] = counts.get(value, 0) + found
-            counted.append(node.name)
+    key = constraint.topology_key
+    counted = nodes
+    if constraint.honors_affinity and selects is not ANY_NODE:
+        counted = {name: node for name, node in counted.items() if selects(node)}
+    if constraint.honors_taints:
+        counted = {name: node for name, node in counted.items() if tolerates(node)}
+    counts = dict.fromkeys((node.labels[key] for node in counted.values()), 0)
+    for other in occupancy.crowd.in_namespace(pod.namespace):
+        if other.node_name in counted and _counts(constraint, pod, other):
+            counts[counted[other.node_name].labels[key]] += 1
     least = min(counts.values()) if counts and len(counts) >= constraint.min_domains else 0
     own = int(matches_labels(constraint.selector, pod.labels))
-    return _Spread(constraint, counts, least, own, frozenset(counted))
+    return _Spread(constraint, counts, least, own, counted.keys())
 
 
 def _counts(constraint: SpreadConstraint, pod: Pod, other: PodOnNode) -> bool:
