@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check docs docs-links reference control-plane helm e2e e2e-again e2e-long record install-quick install-check bench clean
+.PHONY: help demo test check docs docs-links reference control-plane helm cert-manager e2e e2e-again e2e-long record install-quick install-check install-long bench clean
 
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -77,8 +77,14 @@ QUICK := $(addprefix $(INSTALL)/,test_floor.py test_install.py test_rendering.py
 install-quick: $(VENV)/.installed control-plane helm ## install the chart by both Helms; a scenario of each kind
 	@$(BIN)/pytest -q $(QUICK)
 
-install-check: $(VENV)/.installed control-plane helm ## install the chart by both Helms; every scenario, with a transcript
+cert-manager: ## build cert-manager from Go modules (3 min cold, then nothing)
+	@$(INSTALL)/cert_manager/build.sh
+
+install-check: $(VENV)/.installed control-plane helm cert-manager ## install the chart by both Helms; every scenario, with a transcript
 	@$(BIN)/pytest -q -s $(INSTALL)
+
+install-long: $(VENV)/.installed control-plane helm cert-manager ## the same with the promised number of rounds; the counts are at the end
+	@E2E_ROUNDS=stated $(BIN)/pytest -q -s $(INSTALL)
 
 bench: $(VENV)/.installed control-plane ## print timings, as ratios within one run (about 25 min; PARTS="sets calls" for some)
 	@PYTHONPATH=tests $(BIN)/python -m bench $(PARTS)
