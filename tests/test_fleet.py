@@ -26,6 +26,7 @@ from stand import Stand
 
 from webhook.cluster.door import PD_GROUPS, PDS, TIDB_CLUSTERS, TIKV_GROUPS
 from webhook.cluster.fleet import Fleet, FoundGroup, read_fleet
+from webhook.cluster.inventory import PromptInventory
 from webhook.cluster.reader import Reader
 from webhook.core import keys
 from webhook.core.location_labels import location_labels
@@ -150,6 +151,16 @@ def test_the_calls_do_not_grow_with_the_groups():
         return len(stand.door.calls)
 
     assert calls(1) == calls(20) <= 25
+
+
+def test_nodes_that_an_inventory_knows_are_not_read_again():
+    stand = Stand(*a_v1_world())
+    reader = Reader(stand.door, Deadline.after(10))  # type: ignore[arg-type]
+    told = read_fleet(reader)
+    stand.door.calls.clear()
+
+    assert read_fleet(reader, view=PromptInventory(stand.cluster).view()) == told
+    assert "list nodes" not in stand.door.calls
 
 
 def test_what_may_not_be_read_is_an_error():

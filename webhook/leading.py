@@ -18,6 +18,7 @@ from webhook.cluster.pacing import PacedDoor
 from webhook.cluster.quantities import requests_of
 from webhook.cluster.reader import Reader
 from webhook.cluster.store import GroupStore
+from webhook.cluster.usage import UsageReader
 from webhook.controller import auditing, loop
 from webhook.controller.auditing import Auditing
 from webhook.controller.duties import AllDuties
@@ -67,10 +68,11 @@ def build_controller(
 def _auditing(
     door: Door, metrics: Metrics, tools: RoundTools, notify: Callable[[Notice], None], inventory: Inventory | None
 ) -> Auditing:
-    paced = PacedDoor(door)
+    paced, usage = PacedDoor(door), UsageReader()
 
     def read(deadline: Deadline) -> Fleet:
-        return read_fleet(Reader(paced, deadline), view=inventory.view() if inventory else None)
+        view = inventory.view() if inventory is not None else None
+        return read_fleet(Reader(paced, deadline), view=view, usage=usage)
 
     sweep = Sweep(GroupStore(paced), tools.memory, tools.expiry)
     return Auditing(auditing.Collaborators(read, sweep.run, metrics, notify, time.monotonic, tools.expiry))

@@ -19,7 +19,7 @@ from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.quantities import parse_quantity
 from webhook.cluster.reader import Reader
 from webhook.cluster.shelves import in_order
-from webhook.cluster.usage import DirectStock, UsageReader
+from webhook.cluster.usage import UsageReader
 from webhook.core import keys
 from webhook.core.audited import isolated_keys
 from webhook.core.groups import V1_SELECTOR_KEYS, V2_SELECTOR_KEYS, owns_claim
@@ -78,19 +78,21 @@ class Fleet:
         return NodeIndex(self.nodes)
 
 
-def read_fleet(reader: Reader, namespace: str = "", view: InventoryView | None = None) -> Fleet:
+def read_fleet(
+    reader: Reader, namespace: str = "", *, view: InventoryView | None = None, usage: UsageReader | None = None
+) -> Fleet:
     """Read the groups of a namespace ("": of all). Raises `errors.ApiError` or OutOfTime as the reader does.
 
-    `view`: of an inventory that knows the nodes and volumes already.
+    `view`: of an inventory that knows the nodes already. `usage`: remembers what it has read from one time to the next.
     """
-    stock = view or DirectStock(UsageReader(), reader)
-    nodes = view.nodes if view else in_order(stock.of(trimming.NODE).values())
+    usage = usage or UsageReader()
+    nodes = view.nodes if view is not None else in_order(usage.read(reader, trimming.NODE).values())
     wishes = Reader(_owners_of(reader, namespace), reader.deadline)
     members = grouped(_pods(reader, namespace), wishes)
     naming = {group: [pod] for group, pod in expected_groups(wishes)}
     naming |= {group: [member.owned for member in there] for group, there in members.items()}
     claims, now = _claims(reader, namespace, naming)
-    volumes = {name: volume for (_, name), volume in stock.of(trimming.VOLUME).items()}
+    volumes = {name: volume for (_, name), volume in usage.read(reader, trimming.VOLUME).items()}
     found: list[FoundGroup] = []
     unreadable: list[UnreadableGroup] = []
     for group in sorted(naming, key=str):
