@@ -18,9 +18,10 @@ PARTS = (*ALONE, *placement.PARTS)
 
 @click.command()
 @click.argument("parts", nargs=-1, type=click.Choice(PARTS))
-@click.option("--repetitions", default=5, show_default=True, help="Of every arm, after one that does not count.")
+@click.option("--repetitions", default=5, show_default=True, help="Of every arm.")
+@click.option("--warm-ups", default=1, show_default=True, help="Repetitions before these that do not count.")
 @click.option("--keep", type=click.Path(path_type=Path), help="A folder in which the logs stay.")
-def main(parts: tuple[str, ...], repetitions: int, keep: Path | None) -> None:
+def main(parts: tuple[str, ...], repetitions: int, warm_ups: int, keep: Path | None) -> None:
     """Measure and print PARTS, or everything. Nothing is asserted."""
     chosen = parts or PARTS
     for part in chosen:
@@ -29,7 +30,7 @@ def main(parts: tuple[str, ...], repetitions: int, keep: Path | None) -> None:
     if on_a_control_plane := [part for part in chosen if part in placement.PARTS]:
         if problem := missing_binaries():
             raise click.ClickException(problem)
-        placement.main(on_a_control_plane, repetitions, keep)
+        placement.main(on_a_control_plane, repetitions, warm_ups, keep)
 
 
 if __name__ == "__main__":

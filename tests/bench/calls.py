@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -110,16 +110,17 @@ class Block:
         return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **claim, "metadata": metadata}
 
 
-def measure(ground: Ground, arm: Arm, pace: str, clusters: int, latencies: Latencies) -> list[Object]:
-    """Make one block's calls at that pace; the members, as they are when all have a node."""
+def measure(ground: Ground, arm: Arm, clusters: int, found: Mapping[str, Latencies]) -> list[Object]:
+    """Make a block of calls at each pace of `found`; all members, as they are when all have a node."""
     place = ground.places[arm]
-    block = Block(place, arm, clusters)
-    ground.settle()
-    if pace == ALONE:
-        for kind, call in block.alone():
-            latencies.timed(kind, call)
-    else:
-        in_time(block.paced(), 2 * PER_SECOND, latencies)
+    for pace, latencies in found.items():
+        block = Block(place, arm, clusters)
+        ground.settle()
+        if pace == ALONE:
+            for kind, call in block.alone():
+                latencies.timed(kind, call)
+        else:
+            in_time(block.paced(), 2 * PER_SECOND, latencies)
     pods = _placed(place)
     ground.clear(place)
     return pods

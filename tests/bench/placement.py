@@ -67,13 +67,13 @@ def measure_calls(ground: Ground, say: Say, repetitions: range, clusters: int = 
     found = {pace: {arm: Latencies() for arm in ARMS} for pace in calls.PACES}
     members: list[Object] = []
     # More volumes than there can be members on a node: this part is about calls.
-    with ground.nodes(max(clusters, calls.MEMBERS), volumes=clusters + calls.MEMBERS) as nodes:
+    with ground.nodes(max(clusters, calls.MEMBERS), volumes=2 * clusters + calls.MEMBERS) as nodes:
         for repetition in repetitions:
             for arm in turns(repetition):
-                for pace in calls.PACES:
-                    latencies = found[pace][arm] if repetition >= 0 else Latencies()
-                    pods = calls.measure(ground, arm, pace, clusters, latencies)
-                    members += pods if arm.webhook else []
+                counted = {pace: found[pace][arm] if repetition >= 0 else Latencies() for pace in calls.PACES}
+                pods = calls.measure(ground, arm, clusters, counted)
+                click.echo(f"calls, repetition {repetition + 1}, {arm.name}: {len(pods)} members", err=True)
+                members += pods if arm.webhook else []
     say(tables.of_calls(f"(b) create calls, members of {clusters} clusters in turn, {len(nodes)} nodes", found))
     _say_outcomes(say, "members", members)
 
@@ -98,10 +98,9 @@ PARTS: dict[str, Callable[[Ground, Say, range], None]] = {
 }
 
 
-def main(parts: Sequence[str], repetitions: int, folder: Path | None) -> None:
+def main(parts: Sequence[str], repetitions: int, warm_ups: int, folder: Path | None) -> None:
     """Measure the parts and print a table for each; logs stay in the folder if one is given."""
-    # The one before the first is for caches, connections and bytecode.
-    counted = range(-1, repetitions)
+    counted = range(-warm_ups, repetitions)
     console = Console(width=220 if not sys.stdout.isatty() else None)
     with _directory(folder) as directory, new_ground(directory) as ground:
         console.print(_conditions(ground, repetitions))

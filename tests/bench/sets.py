@@ -80,16 +80,17 @@ def place_sets(ground: Ground, arm: Arm, sets: Sets, *, nodes: int, limit: float
     return Trial(pods, wanted, last - began, scheduler, webhook, freed, arrivals.listed_again)
 
 
-def wait_settled(arrivals: Arrivals, wanted: int, possible: int, limit: float, patience: float = PATIENCE) -> None:
-    """Wait until sets have settled, at most `limit` seconds; or until nothing more has come of them for `patience`."""
+def wait_settled(arrivals: Arrivals, wanted: int, possible: int, limit: float, patience: float = PATIENCE) -> bool:
+    """Wait until sets have settled, or nothing has come of them for `patience` (s); False if `limit` (s) comes first."""
     began = time.monotonic()
     end = began + limit
     while (now := time.monotonic()) < end:
         if arrivals.wait_for(settled(wanted, possible), min(patience, end - now)):
-            return
+            return True
         given_up = time.monotonic() - max(arrivals.seen.values(), default=began) >= patience
         if given_up and settled(wanted, 0)(arrivals.pods):
-            return
+            return True
+    return False
 
 
 def settled(wanted: int, possible: int) -> Callable[[dict[str, Object]], bool]:
