@@ -53,18 +53,21 @@ reference: $(VENV)/.installed ## make docs/configuration.md from settings, comma
 control-plane: ## build etcd, Kubernetes, kwok from Go modules for the end-to-end tests (6-15 min cold, then nothing)
 	@tests/e2e/control_plane/build.sh
 
-e2e: $(VENV)/.installed control-plane ## run the end-to-end tests on a real control plane
-	@$(BIN)/pytest -q tests/e2e --ignore=tests/e2e/install
+# Two processes, each with a control plane of its own: much of the time is waiting. Helm tells what the chart allows.
+E2E := $(BIN)/pytest -q tests/e2e --ignore=tests/e2e/install
 
-e2e-long: $(VENV)/.installed control-plane ## the same with the promised number of rounds (hours); the counts are at the end
-	@E2E_ROUNDS=stated $(BIN)/pytest -q tests/e2e --ignore=tests/e2e/install
+e2e: $(VENV)/.installed control-plane helm ## run the end-to-end tests on a real control plane, at least 5 rounds of each
+	@$(E2E) -n 2 --dist worksteal
+
+e2e-long: $(VENV)/.installed control-plane helm ## the same with the promised number of rounds (hours); the counts are at the end
+	@E2E_ROUNDS=stated $(E2E)
 
 record: $(VENV)/.installed control-plane ## record anew what a real API server sends to the webhook (tests/reviews)
 	@PYTHONPATH=tests $(BIN)/python -m e2e.record
 
 # Real time on a shared machine: what failed is looked at once more, alone. What fails again has failed.
-e2e-again: $(VENV)/.installed control-plane ## run the end-to-end tests that failed last once more
-	@$(BIN)/pytest -q tests/e2e --ignore=tests/e2e/install --last-failed --last-failed-no-failures none
+e2e-again: $(VENV)/.installed control-plane helm ## run the end-to-end tests that failed last once more
+	@$(E2E) --last-failed --last-failed-no-failures none
 
 helm: ## build Helm 3 and Helm 4 from Go modules (3 min cold, then nothing)
 	@tests/e2e/control_plane/build.sh helm

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import urllib3
 
+from e2e.kinds import below, path_of, path_of_manifest
 from e2e.objects import Object
 from e2e.waiting import wait_until
 
@@ -21,40 +22,9 @@ JSON_PATCH = "application/json-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
-# kind: prefix of the path, resource, namespaced
-RESOURCES: dict[str, tuple[str, str, bool]] = {
-    "Event": ("/api/v1", "events", True),
-    "Namespace": ("/api/v1", "namespaces", False),
-    "Node": ("/api/v1", "nodes", False),
-    "PersistentVolume": ("/api/v1", "persistentvolumes", False),
-    "PersistentVolumeClaim": ("/api/v1", "persistentvolumeclaims", True),
-    "Pod": ("/api/v1", "pods", True),
-    "ConfigMap": ("/api/v1", "configmaps", True),
-    "Secret": ("/api/v1", "secrets", True),
-    "Service": ("/api/v1", "services", True),
-    "ServiceAccount": ("/api/v1", "serviceaccounts", True),
-    "DaemonSet": ("/apis/apps/v1", "daemonsets", True),
-    "Deployment": ("/apis/apps/v1", "deployments", True),
-    "StatefulSet": ("/apis/apps/v1", "statefulsets", True),
-    "Lease": ("/apis/coordination.k8s.io/v1", "leases", True),
-    "StorageClass": ("/apis/storage.k8s.io/v1", "storageclasses", False),
-    "Role": ("/apis/rbac.authorization.k8s.io/v1", "roles", True),
-    "RoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "rolebindings", True),
-    "ClusterRole": ("/apis/rbac.authorization.k8s.io/v1", "clusterroles", False),
-    "ClusterRoleBinding": ("/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", False),
-    "MutatingWebhookConfiguration": (
-        "/apis/admissionregistration.k8s.io/v1",
-        "mutatingwebhookconfigurations",
-        False,
-    ),
-    "CustomResourceDefinition": ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", False),
-    **{
-        kind: ("/apis/core.pingcap.com/v1alpha1", kind.lower() + "s", True)
-        for kind in ("Cluster", "PDGroup", "PD", "TiKVGroup", "TiKV")
-    },
-    "TidbCluster": ("/apis/pingcap.com/v1alpha1", "tidbclusters", True),
-    "apps.pingcap.com/StatefulSet": ("/apis/apps.pingcap.com/v1", "statefulsets", True),
-}
+
+LONGEST_PAUSE = 0.4
+"""Seconds between two looks at a list: each costs the API server more than what is looked for."""
 
 
 class ApiError(Exception):
@@ -120,16 +90,16 @@ class Api:
 
     def create(self, manifest: Object, **query: str) -> Object:
         """POST, with e.g. `dryRun="All"`."""
-        return self.request("POST", _manifest_path(manifest, with_name=False), manifest, query=query)
+        return self.request("POST", path_of_manifest(manifest, with_name=False), manifest, query=query)
 
     def apply(self, manifest: Object, *, manager: str, force: bool = True, **query: str) -> Object:
         """Server-side apply."""
         query = {"fieldManager": manager, "force": str(force).lower(), **query}
-        return self.request("PATCH", _manifest_path(manifest), manifest, query=query, content_type=APPLY_PATCH)
+        return self.request("PATCH", path_of_manifest(manifest), manifest, query=query, content_type=APPLY_PATCH)
 
     def replace(self, manifest: Object, *, subresource: str = "", **query: str) -> Object:
         """PUT; refused with 409 when the manifest's resourceVersion is not the newest."""
-        return self.request("PUT", _manifest_path(manifest) + _sub(subresource), manifest, query=query)
+        return self.request("PUT", path_of_manifest(manifest) + below(subresource), manifest, query=query)
 
     def get(self, kind: str, name: str, namespace: str | None = None) -> Object:
         """GET one object; 404 is an ApiError."""
@@ -163,7 +133,7 @@ class Api:
         **query: str,
     ) -> Object:
         """PATCH, a merge patch unless said otherwise."""
-        target = path_of(kind, namespace, name) + _sub(subresource)
+        target = path_of(kind, namespace, name) + below(subresource)
         return self.request("PATCH", target, patch, query=query, content_type=content_type)
 
     def delete(
@@ -207,33 +177,11 @@ class Api:
             return predicate(seen)
 
         try:
-            wait_until(probe, f"{kind} {labels}{fields} in {namespace or 'the cluster'}", timeout)
+            what = f"{kind} {labels}{fields} in {namespace or 'the cluster'}"
+            wait_until(probe, what, timeout, longest=LONGEST_PAUSE)
         except TimeoutError as error:
             raise TimeoutError("\n  ".join([f"{error}; last seen:", *map(summary, seen)])) from None
         return seen
-
-
-def path_of(kind: str, namespace: str | None = None, name: str | None = None) -> str:
-    """The path of an object or, without a name, of a list."""
-    prefix, resource, namespaced = RESOURCES[kind]
-    place = f"/namespaces/{namespace}" if namespaced and namespace else ""
-    return f"{prefix}{place}/{resource}{_sub(name)}"
-
-
-def _manifest_path(manifest: Object, *, with_name: bool = True) -> str:
-    metadata = manifest["metadata"]
-    return path_of(kind_of(manifest), metadata.get("namespace"), metadata["name"] if with_name else None)
-
-
-def kind_of(manifest: Object) -> str:
-    """The key of `RESOURCES` for a manifest: two groups may have kinds of one name."""
-    group, _, _ = manifest["apiVersion"].rpartition("/")
-    qualified = f"{group}/{manifest['kind']}"
-    return qualified if qualified in RESOURCES else manifest["kind"]
-
-
-def _sub(part: str | None) -> str:
-    return f"/{part}" if part else ""
 
 
 def summary(found: Object) -> str:

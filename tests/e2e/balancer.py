@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Protocol
 
 from e2e.processes import free_port
-from e2e.waiting import wait_until
+from e2e.serving_thread import ServingThread
 
 # How often a backend is asked whether it is ready (s); a kubelet asks less often, and tells more slowly.
-PROBE_INTERVAL = 0.2
+PROBE_INTERVAL = 0.5
 
 
 class Backend(Protocol):
@@ -26,58 +24,43 @@ class Backend(Protocol):
         ...
 
 
-class Balancer:
+class Balancer(ServingThread):
     """Deals new connections out in turn among the backends that were ready when they were last asked.
 
     A connection stays with its backend until one of the two sides ends, as it does with kube-proxy.
     """
 
     def __init__(self, backends: Sequence[Backend]) -> None:
+        super().__init__("balancer")
         self._backends = backends
         self.port = free_port()
         self._turn = 0
+        self._joined: set[asyncio.Task[None]] = set()
         self._ready: set[int] = set()
-        self._listening = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="balancer", daemon=True)
 
-    def __enter__(self) -> Balancer:
-        self._thread.start()
-        wait_until(self._listening.is_set, "the balancer to listen", 10)
-        return self
+    async def opened(self) -> asyncio.Server:
+        """Listen, and begin to ask the backends."""
+        for index in range(len(self._backends)):
+            self.spawn(self._watch(index))
+        return await asyncio.start_server(self._accept, "127.0.0.1", self.port)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join()
+    def deal_anew(self) -> None:
+        """End every connection, so that the next calls are dealt out in turn; nothing must be under way."""
+
+        def end() -> None:
+            for task in self._joined:
+                task.cancel()
+
+        self._loop.call_soon_threadsafe(end)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = self.spawn(self._join(reader, writer))
+        self._joined.add(task)
+        task.add_done_callback(self._joined.discard)
 
     def in_service(self) -> int:
         """How many backends get new connections."""
         return len(self._ready)
-
-    async def _serve(self) -> None:
-        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
-        for index in range(len(self._backends)):
-            self._spawn(self._watch(index))
-        self._listening.set()
-        await self._stopping.wait()
-        server.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        # Aborted transports close their sockets in the next turns of the loop.
-        for _ in range(3):
-            await asyncio.sleep(0)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._spawn(self._join(reader, writer))
-
-    def _spawn(self, work: asyncio._CoroutineLike[None]) -> None:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def _watch(self, index: int) -> None:
         probe: Callable[[], bool] = self._backends[index].ready

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from e2e import objects
-from e2e.api import Api, kind_of, ready_for_pods
+from e2e.api import Api, ready_for_pods
+from e2e.chart import SWITCH
 from e2e.control_plane import ControlPlane, missing_binaries
 from e2e.fault_proxy import FaultProxy
+from e2e.kinds import kind_of
+from e2e.namespaces import define, fresh_namespace, registered
 from e2e.objects import Object
 from e2e.place import Create, Place
-from e2e.replicas import SERVICE, SWITCH, Webhook, wait_until_called
+from e2e.replicas import SERVICE, Webhook, wait_until_called
+
+# It asserts for the tests.
+pytest.register_assert_rewrite("e2e.disturbed")
 
 TIMEOUT = 300
 """Seconds for a test that says nothing else; the first one also waits for the control plane."""
@@ -28,25 +32,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(TIMEOUT))
 
 
-_FACTS = pytest.StashKey[list[str]]()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Make room for what the scenarios count."""
-    config.stash[_FACTS] = []
+COUNTED = "counted"
 
 
 @pytest.fixture
 def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """A function that puts a line into the summary at the end: what a scenario counted."""
-    return lambda fact: request.config.stash[_FACTS].append(f"{request.node.name}: {fact}")
+    # It travels with the test's report, also from another process.
+    return lambda fact: request.node.user_properties.append((COUNTED, fact))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Show what the scenarios counted."""
-    if config.stash[_FACTS]:
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    calls = [report for report in reports if getattr(report, "when", "") == "call"]
+    facts = [
+        f"{report.nodeid.rpartition('::')[2]}: {fact}"
+        for report in sorted(calls, key=lambda report: report.nodeid)
+        for name, fact in report.user_properties
+        if name == COUNTED
+    ]
+    if facts:
         terminalreporter.section("what the scenarios counted")
-        for fact in config.stash[_FACTS]:
+        for fact in facts:
             terminalreporter.line(fact)
 
 
@@ -106,24 +114,6 @@ def namespace(api: Api, create: Create, request: pytest.FixtureRequest) -> Itera
         yield name
 
 
-@contextmanager
-def fresh_namespace(api: Api, words: str, labels: Mapping[str, str] | None = None) -> Iterator[str]:
-    """A namespace for the length of a `with` block."""
-    words = re.sub(r"[^a-z0-9]+", "-", words.removeprefix("test_").lower())
-    metadata = {"generateName": f"{words[:40].strip('-')}-", "labels": dict(labels or {})}
-    name: str = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})["metadata"]["name"]
-    # Until the controller manager has made it, every pod is refused.
-    api.wait_for("ServiceAccount", bool, name, fields="metadata.name=default")
-    yield name
-    api.delete("Namespace", name, missing_ok=True)
-    # The namespace controller begins only after 5 s, and grants the pods their grace. The sets go first: their
-    # controller would replace the pods.
-    for kind in ("StatefulSet", "Pod", "PersistentVolumeClaim"):
-        api.delete_all(kind, name, gracePeriodSeconds=0)
-    for kind in ("Pod", "PersistentVolumeClaim"):
-        api.wait_for(kind, lambda found: not found, name)
-
-
 def _none_of(uids: set[str]) -> Callable[[list[Object]], bool]:
     return lambda found: all(other["metadata"]["uid"] not in uids for other in found)
 
@@ -151,7 +141,7 @@ def webhook(
     """Three replicas that nobody disturbs, for the namespaces that are labelled with their name."""
     folder = tmp_path_factory.mktemp("webhook")
     with (
-        Webhook(control_plane, folder, replicas=3, service=(service_namespace, SERVICE)) as webhook,
+        Webhook(control_plane, folder, replicas=3, chart_rights=True, service=(service_namespace, SERVICE)) as webhook,
         Api(control_plane.url, control_plane.token, control_plane.files.ca) as api,
     ):
         api.create(webhook.configuration("undisturbed", failure_policy="Fail"))
@@ -175,19 +165,33 @@ def second_place(api: Api, create: Create, webhook: Webhook, request: pytest.Fix
         yield Place(api, name, create)
 
 
-@contextmanager
-def registered(
-    api: Api, create: Create, webhook: Webhook, words: str, *, failure_policy: str = "Fail", **fields: object
+@pytest.fixture(scope="session")
+def frail(
+    control_plane: ControlPlane, service_namespace: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Webhook]:
+    """Three replicas, each behind a fault proxy; a test leaves them running and without rules."""
+    folder = tmp_path_factory.mktemp("frail")
+    with Webhook(
+        control_plane, folder, replicas=3, proxied=True, chart_rights=True, service=(service_namespace, SERVICE)
+    ) as webhook:
+        yield webhook
+
+
+@pytest.fixture
+def time_out() -> int:
+    """Seconds that the API server waits for the frail replicas; a test that waits them out asks for fewer."""
+    return 10
+
+
+@pytest.fixture
+def frail_place(
+    api: Api, create: Create, frail: Webhook, time_out: int, request: pytest.FixtureRequest
 ) -> Iterator[Place]:
-    """A namespace whose members go to this webhook, for the length of a `with` block."""
-    with fresh_namespace(api, words) as name:
-        api.create(webhook.configuration(name, failure_policy=failure_policy, **fields))
-        try:
-            api.patch("Namespace", name, {"metadata": {"labels": {SWITCH: name}}})
-            wait_until_called(api, name)
-            yield Place(api, name, create)
-        finally:
-            api.delete("MutatingWebhookConfiguration", name)
+    """A namespace whose members go to the frail replicas."""
+    with registered(api, create, frail, request.node.name, timeoutSeconds=time_out) as place:
+        yield place
+    for proxy in frail.proxies:
+        proxy.set_rules()
 
 
 @pytest.fixture(scope="session")
@@ -204,25 +208,6 @@ def tidb_cluster_kind(control_plane: ControlPlane) -> None:
     definition = objects.custom_resource_definition("pingcap.com", "v1alpha1", "TidbCluster", "tidbclusters")
     with Api(control_plane.url, control_plane.token, control_plane.files.ca) as api:
         define(api, definition)
-
-
-def define(api: Api, *definitions: Object) -> None:
-    """Create (or replace) CustomResourceDefinitions and wait until their kinds are served."""
-    for definition in definitions:
-        # By apply: what the client-side way would keep in an annotation may be too long for one.
-        api.apply(definition, manager="e2e")
-    names = {definition["metadata"]["name"] for definition in definitions}
-
-    def established(found: list[Object]) -> bool:
-        served = {
-            one["metadata"]["name"]
-            for one in found
-            for condition in one.get("status", {}).get("conditions") or []
-            if (condition["type"], condition["status"]) == ("Established", "True")
-        }
-        return names <= served
-
-    api.wait_for("CustomResourceDefinition", established)
 
 
 @pytest.hookimpl(wrapper=True)

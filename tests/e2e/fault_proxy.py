@@ -14,10 +14,10 @@ import socket
 import ssl
 import struct
 import threading
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import format_datetime, parsedate_to_datetime
-from types import TracebackType
 from urllib.parse import urlsplit
 
 import trustme
@@ -36,6 +36,7 @@ from e2e.faults import (
     Stall,
 )
 from e2e.processes import free_port
+from e2e.serving_thread import ServingThread
 from e2e.waiting import wait_until
 
 
@@ -49,18 +50,17 @@ class _Connection:
             writer.transport.abort()
 
 
-class FaultProxy:
-    """The proxy, served from a background thread for the length of a `with` block."""
+class FaultProxy(ServingThread):
+    """The proxy, for the length of a `with` block."""
 
     def __init__(self, upstream: str, ca: trustme.CA, *rules: Rule) -> None:
+        super().__init__("fault proxy")
         self._upstream = urlsplit(upstream)
         self._ca = ca
         self._lock = threading.Lock()
         self._rules = CountedRules(rules)
         self._calls: list[Call] = []
         self._port = free_port()
-        self._listening = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="fault-proxy", daemon=True)
 
     @property
     def url(self) -> str:
@@ -96,43 +96,19 @@ class FaultProxy:
         with self._lock:
             self._rules = CountedRules(rules)
 
-    def __enter__(self) -> FaultProxy:
-        self._thread.start()
-        wait_until(lambda: self._listening.is_set() or not self._thread.is_alive(), "the fault proxy to listen", 10)
-        if not self._thread.is_alive():
-            raise OSError("the fault proxy could not listen")
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join()
-
-    async def _serve(self) -> None:
-        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+    async def opened(self) -> asyncio.Server:
+        """Listen with TLS, by the same authority as the API server."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._ca.issue_cert("127.0.0.1", "localhost").configure_cert(context)
         self._client_context = ssl.create_default_context()
         self._ca.configure_trust(self._client_context)
-        server = await asyncio.start_server(
-            self._accept, "127.0.0.1", self._port, ssl=context, limit=http1.LONGEST_HEAD
+        return await asyncio.start_server(
+            lambda reader, writer: self.spawn(self._handle(_Connection((reader, writer)))),
+            "127.0.0.1",
+            self._port,
+            ssl=context,
+            limit=http1.LONGEST_HEAD,
         )
-        self._listening.set()
-        await self._stopping.wait()
-        server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        # Aborted transports close their sockets in the next turns of the loop.
-        for _ in range(3):
-            await asyncio.sleep(0)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(self._handle(_Connection((reader, writer))))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def _handle(self, connection: _Connection) -> None:
         try:
@@ -184,12 +160,13 @@ class FaultProxy:
                 limit=http1.LONGEST_HEAD,
             )
         from_upstream, to_upstream = connection.upstream
+        began = time.monotonic()
         to_upstream.write(bytes(request) + call.body)
         await to_upstream.drain()
         response = await http1.read_head(from_upstream)
         if response is None:
             return False
-        call.status = response.status
+        call.status, call.seconds = response.status, time.monotonic() - began
         reader, writer = connection.client
         for fault in call.faults:
             match fault:

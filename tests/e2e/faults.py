@@ -75,13 +75,17 @@ class Rule:
 
 @dataclass
 class Call:
-    """A call that the proxy saw. `status` is what the API server (or `Answer`) said, even if dropped."""
+    """A call that the proxy saw.
+
+    `status` is what the API server (or `Answer`) said, even if dropped; `seconds` how long it took to say it.
+    """
 
     method: str
     target: str
     body: bytes
     faults: tuple[Fault, ...] = ()
     status: int | None = None
+    seconds: float = 0.0
 
 
 @dataclass

@@ -85,15 +85,16 @@ class Place:
         """Wait until the component has exactly so many pods and each is Ready and not on its way out."""
         return self.wait_for(lambda pods: len(pods) == number and all(map(is_ready, pods)), cluster, component, timeout)
 
-    def remove(self, cluster: str = "db", component: str = "tikv") -> None:
-        """Delete a set with its pods and claims, and put new volumes where theirs were; nothing is waited for.
+    def remove(self, cluster: str = "db", component: str = "tikv", *, renew: bool = True) -> None:
+        """Delete a set with its pods and claims, and put new volumes where all theirs were; nothing is waited for.
 
         Another set must have another name: what remains of this one must not count as its pods.
         """
         self.api.delete("StatefulSet", f"{cluster}-{component}", self.namespace, missing_ok=True)
         for kind in ("Pod", "PersistentVolumeClaim"):
             self.api.delete_all(kind, self.namespace, labels=labels_of(cluster, component), gracePeriodSeconds=0)
-        self.renew_volumes()
+        if renew:
+            self.renew_volumes()
 
     def renew_volumes_released(self) -> None:
         """The same for those only whose claims are gone already."""
@@ -126,11 +127,19 @@ def is_ready(pod: Object) -> bool:
     return conditions.get("Ready") == "True" and not gone(pod)
 
 
+def was_looked_at(pod: Object) -> bool:
+    """Whether the scheduler has said where a pod goes, or that it goes nowhere for now."""
+    return any(condition["type"] == "PodScheduled" for condition in pod["status"].get("conditions", []))
+
+
 @dataclass
 class Tries:
     """What became of creates that were tried again until they succeeded."""
 
     refused: list[str] = field(default_factory=list)
+    """What the failures said."""
+    names: set[str] = field(default_factory=set)
+    """Whose creates have failed at first."""
     slowest: float = 0.0
 
     def create(self, api: Api, pod: Object, timeout: float) -> None:
@@ -154,6 +163,7 @@ class Tries:
                 return
             finally:
                 self.slowest = max(self.slowest, time.monotonic() - began)
+            self.names.add(pod["metadata"]["name"])
             time.sleep(0.1)
 
 
@@ -166,7 +176,7 @@ class HandSet:
     def __init__(self, place: Place, cluster: str = "db", component: str = "tikv", replicas: int = 3, **fields: Any):
         self.place = place
         self.api = place.api
-        self.cluster, self.component = cluster, component
+        self.cluster, self.component, self.replicas = cluster, component, replicas
         manifest = objects.stateful_set(
             place.namespace, cluster=cluster, component=component, replicas=replicas, **fields
         )
@@ -227,7 +237,7 @@ class HandSet:
             self.component,
         )
 
-    def remove(self) -> None:
+    def remove(self, *, renew: bool = True) -> None:
         """Take everything of it away; see `Place.remove`."""
         self.api.delete("apps.pingcap.com/StatefulSet", self.set["metadata"]["name"], self.place.namespace)
-        self.place.remove(self.cluster, self.component)
+        self.place.remove(self.cluster, self.component, renew=renew)

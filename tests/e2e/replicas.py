@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -14,9 +15,10 @@ from types import TracebackType
 
 import urllib3
 
-from e2e import objects
+from e2e import chart, objects
 from e2e.api import Api, ApiError
 from e2e.balancer import Balancer
+from e2e.chart import SWITCH as SWITCH
 from e2e.control_plane import ControlPlane
 from e2e.fault_proxy import FaultProxy
 from e2e.objects import Object
@@ -25,34 +27,6 @@ from e2e.waiting import wait_until
 
 SERVICE = "hook"
 READY_TIMEOUT = 60.0
-SWITCH = "e2e.test/webhook"
-"""The label of a namespace that says which webhook its pods go to."""
-
-COMPONENTS = '["pd", "tikv", "dm-master"]'
-
-
-def _is_member(managed_by: str, component: str) -> str:
-    return (
-        f'(object.metadata.labels[?"{managed_by}"].orValue("") == "tidb-operator" &&'
-        f' object.metadata.labels[?"{component}"].orValue("") in {COMPONENTS})'
-    )
-
-
-MATCH_CONDITIONS: list[Object] = [
-    {
-        "name": "member",
-        "expression": "has(object.metadata.labels) && ("
-        + " || ".join(
-            [
-                _is_member("app.kubernetes.io/managed-by", "app.kubernetes.io/component"),
-                _is_member("pingcap.com/managed-by", "pingcap.com/component"),
-                '"tidb-ha-webhook.io/class" in object.metadata.labels',
-            ]
-        )
-        + ")",
-    },
-    {"name": "no-node-yet", "expression": '!has(object.spec.nodeName) || object.spec.nodeName == ""'},
-]
 
 
 class Replica:
@@ -104,8 +78,9 @@ class Replica:
 class Webhook:
     """1 to 3 replicas behind one address. A context manager: nothing of it is left when it ends.
 
-    `proxied` puts a fault proxy between each replica and its API server. `servers` are the URLs of the API
-    servers that the replicas use in turn, the first one by default.
+    They have all rights, or with `chart_rights` those that the chart gives. `proxied` puts a fault proxy between
+    each replica and its API server. `servers` are the URLs of the API servers that the replicas use in turn, the
+    first one by default.
     """
 
     def __init__(
@@ -117,9 +92,11 @@ class Webhook:
         proxied: bool = False,
         servers: Sequence[str] = (),
         flags: Sequence[str] = (),
+        chart_rights: bool = False,
         service: tuple[str, str],
     ) -> None:
         self.service = service
+        self._chart_rights = chart_rights
         self._plane = plane
         self._directory = directory
         self._stack = ExitStack()
@@ -127,12 +104,16 @@ class Webhook:
         directory.mkdir(parents=True, exist_ok=True)
         self._write_certificate()
         urls = list(servers) or [plane.url]
-        self.replicas = [self._replica(i, urls[i % len(urls)], proxied) for i in range(replicas)]
+        self._servers = [urls[i % len(urls)] for i in range(replicas)]
+        self.replicas = [self._replica(i, url, proxied) for i, url in enumerate(self._servers)]
         self.balancer = Balancer(self.replicas)
 
     def __enter__(self) -> Webhook:
+        token = chart.granted(self._plane, self.service) if self._chart_rights else ""
         with ExitStack() as started:
-            for replica in self.replicas:
+            for index, (replica, server) in enumerate(zip(self.replicas, self._servers, strict=True)):
+                url = replica.proxy.url if replica.proxy else server
+                self._plane.write_kubeconfig(self._kubeconfig(index), url, token or None)
                 if replica.proxy is not None:
                     started.enter_context(replica.proxy)
                 started.callback(replica.child.kill)
@@ -156,20 +137,17 @@ class Webhook:
         return [replica.proxy for replica in self.replicas if replica.proxy is not None]
 
     def configuration(self, name: str, *, failure_policy: str = "Ignore", **fields: object) -> Object:
-        """The MutatingWebhookConfiguration, for members in namespaces whose label `SWITCH` is `name`."""
-        return objects.webhook_configuration(
-            name,
-            service=self.service,
-            port=self.balancer.port,
-            ca_bundle=self._plane.ca.cert_pem.bytes(),
-            failure_policy=failure_policy,
-            **{
-                "reinvocationPolicy": "IfNeeded",
-                "namespaceSelector": {"matchLabels": {SWITCH: name}},
-                "matchConditions": MATCH_CONDITIONS,
-                **fields,
-            },
-        )
+        """The chart's MutatingWebhookConfiguration, for the namespaces whose label `SWITCH` is `name`.
+
+        `fields` replace those of its entries.
+        """
+        (manifest,) = chart.rendered(self.service, "MutatingWebhookConfiguration")
+        manifest = chart.switched(manifest, name)
+        for entry in manifest["webhooks"]:
+            entry["clientConfig"]["caBundle"] = base64.b64encode(self._plane.ca.cert_pem.bytes()).decode()
+            entry["clientConfig"]["service"]["port"] = self.balancer.port
+            entry |= {"failurePolicy": failure_policy, **fields}
+        return manifest
 
     def logs(self, count: int = 30) -> str:
         """The ends of all logs, for messages."""
@@ -187,13 +165,11 @@ class Webhook:
 
     def _replica(self, index: int, server: str, proxied: bool) -> Replica:
         proxy = FaultProxy(server, self._plane.ca) if proxied else None
-        kubeconfig = self._directory / f"kubeconfig-{index}"
-        self._plane.write_kubeconfig(kubeconfig, proxy.url if proxy else server)
         port, health_port = free_port(), free_port()
         command = [
             os.environ.get("E2E_WEBHOOK") or Path(sys.executable).parent / "tidb-ha-webhook",
             "serve",
-            f"--kubeconfig={kubeconfig}",
+            f"--kubeconfig={self._kubeconfig(index)}",
             f"--bind=127.0.0.1:{port}",
             f"--health-bind=127.0.0.1:{health_port}",
             f"--tls-cert={self._directory / 'tls.crt'}",
@@ -203,6 +179,9 @@ class Webhook:
         ]
         child = Child(f"webhook-{index}", command, self._directory / f"webhook-{index}.log")
         return Replica(child, port, health_port, proxy)
+
+    def _kubeconfig(self, index: int) -> Path:
+        return self._directory / f"kubeconfig-{index}"
 
     def _write_certificate(self) -> None:
         namespace, service = self.service
@@ -217,13 +196,17 @@ class Webhook:
 def wait_until_called(api: Api, namespace: str) -> None:
     """Wait until the API server sends this namespace's members to a webhook that answers.
 
-    It learns of a new configuration, and of a namespace's labels, after a moment. The probe is a member
-    without claims of a set that is not there: it gets the guard, and as it is a dry run nothing is stored.
+    It learns of a new configuration, and of a namespace's labels, after a moment.
     """
+    probe = probe_member(namespace)
+    wait_until(lambda: _decision_of_a_dry_run(api, probe), f"the webhook to be called for {namespace}", 30)
+
+
+def probe_member(namespace: str) -> Object:
+    """A member for dry runs, without claims and of a set that is not there: the webhook answers it with the guard."""
     containers = [objects.container("probe", cpu="1m", memory="1Mi")]
     manifest = objects.stateful_set(namespace, cluster="probe", pod_spec={"containers": containers})
-    probe = objects.member_pod(manifest, 0, uid="probe", volumes=[])
-    wait_until(lambda: _decision_of_a_dry_run(api, probe), f"the webhook to be called for {namespace}", 30)
+    return objects.member_pod(manifest, 0, uid="probe", volumes=[])
 
 
 def _decision_of_a_dry_run(api: Api, pod: Object) -> bool:

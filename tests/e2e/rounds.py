@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def rounds(stated: int) -> int:
@@ -11,6 +16,13 @@ def rounds(stated: int) -> int:
     return stated if value == "stated" else min(stated, int(value))
 
 
-def few(stated: int, most: int = 2) -> int:
-    """The same for a scenario whose rounds take long: at most `most` unless the promised number is asked for."""
-    return rounds(stated) if os.environ.get("E2E_ROUNDS") == "stated" else min(most, rounds(stated))
+def strikes(stated: int, sets: int) -> int:
+    """How many faults make the promised number of rounds where each meets so many sets; else as many as rounds."""
+    return min(rounds(stated), -(-stated // sets))
+
+
+def at_once(scenario: Callable[[str], T], number: int | None = None) -> list[T]:
+    """Go through a scenario with several clusters at the same time, 5 by default; it is given the cluster's name."""
+    names = [f"db{index}" for index in range(rounds(5) if number is None else number)]
+    with ThreadPoolExecutor(len(names)) as executor:
+        return list(executor.map(scenario, names))

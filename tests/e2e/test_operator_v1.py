@@ -13,12 +13,12 @@ import pytest
 
 from e2e import objects, operator_v1
 from e2e.api import Api, ApiError
-from e2e.conftest import define
 from e2e.control_plane import ControlPlane
-from e2e.objects import Object
-from e2e.place import Create, Place, gone, is_ready, node_of, per_node
+from e2e.namespaces import define
+from e2e.place import Create, Place, gone, is_ready, per_node
 from e2e.processes import Child
 from e2e.replicas import tally
+from e2e.steps import homes
 
 pytestmark = pytest.mark.e2e
 
@@ -31,7 +31,7 @@ ORDINARY = ("object has been modified", "has no endpoints", "phase is not Normal
 def operator(api: Api, control_plane: ControlPlane, place: Place, tmp_path: Path) -> Iterator[Child]:
     """The operator, for the cluster `db`."""
     if problem := operator_v1.why_not():
-        pytest.skip(problem)
+        pytest.fail(problem, pytrace=False)
     define(api, *operator_v1.kinds())
     with operator_v1.running(control_plane, api, tmp_path, place.namespace, "db") as child:
         try:
@@ -68,11 +68,6 @@ def second_writer(place: Place) -> Iterator[Counter[str]]:
     finally:
         stop.set()
         thread.join()
-
-
-def homes(pods: list[Object]) -> dict[str, str]:
-    """Each pod's node."""
-    return {pod["metadata"]["name"]: node_of(pod) for pod in pods}
 
 
 @pytest.mark.timeout(400)

@@ -10,12 +10,14 @@ import pytest
 
 from e2e import objects
 from e2e.api import Api, ApiError
-from e2e.conftest import define
 from e2e.control_plane import ControlPlane
+from e2e.namespaces import define
 from e2e.objects import HOSTNAME, ZONE, Object
 from e2e.operator_v2 import Group, definitions
 from e2e.place import Create, Place, node_of, per_node
 from e2e.replicas import outcome_of, tally
+from e2e.rounds import at_once
+from e2e.steps import homes
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("v2_kinds")]
 
@@ -51,18 +53,13 @@ def v2_kinds(control_plane: ControlPlane) -> Iterator[None]:
             api.delete("CustomResourceDefinition", definition["metadata"]["name"])
 
 
-def members(api: Api, namespace: str, component: str = "tikv") -> list[Object]:
-    """The pods of all groups of the component."""
-    return api.list("Pod", namespace, labels=f"pingcap.com/cluster=db,pingcap.com/component={component}")
-
-
-def wait_placed(api: Api, namespace: str, number: int, component: str = "tikv") -> list[Object]:
-    """Wait until all have nodes."""
+def wait_placed(api: Api, namespace: str, number: int, component: str = "tikv", cluster: str = "db") -> list[Object]:
+    """Wait until the pods of all groups of the component are there and have nodes."""
     return api.wait_for(
         "Pod",
         lambda pods: len(pods) == number and all(map(node_of, pods)),
         namespace,
-        labels=f"pingcap.com/cluster=db,pingcap.com/component={component}",
+        labels=f"pingcap.com/cluster={cluster},pingcap.com/component={component}",
     )
 
 
@@ -80,85 +77,106 @@ def apply_all(groups: list[Group]) -> None:
 def test_after_each_admission_the_same_apply_and_one_with_a_new_label_succeed_and_the_spec_stays(
     api: Api, create: Create, place: Place, shape: str, component: str
 ) -> None:
-    create(*objects.local_cluster(THREE, zones=["z0"], volumes=2))
-    group = Group(api, place.namespace, component=component, pod_spec=SHAPES[shape])
-    group.create()
+    create(*objects.local_cluster(THREE, zones=["z0"], volumes=5))
 
-    apply_all([group])
+    def admit_and_apply_again(cluster: str) -> None:
+        group = Group(
+            api, place.namespace, f"kv-{cluster}", component=component, cluster=cluster, pod_spec=SHAPES[shape]
+        )
+        group.create()
+        apply_all([group])
+        pods = wait_placed(api, place.namespace, 3, component, cluster)
+        assert per_node(pods) == [1, 1, 1]
+        assert tally(pods) == {"pinned": 3}
+        for instance in group.instances:
+            admitted = api.get("Pod", group.pod_name(instance), place.namespace)["spec"]
+            assert group.apply_pod(instance)["spec"] == admitted
+            changed = group.apply_pod(instance, {"tidb.pingcap.com/cluster-id": "7"})
+            assert changed["metadata"]["labels"]["tidb.pingcap.com/cluster-id"] == "7"
+            assert changed["spec"] == admitted
+            assert objects.ASSIGNED_NODE in changed["metadata"]["annotations"]
 
-    pods = wait_placed(api, place.namespace, 3, component)
-    assert per_node(pods) == [1, 1, 1]
-    assert tally(pods) == {"pinned": 3}
-    for instance in group.instances:
-        name = group.pod_name(instance)
-        admitted = api.get("Pod", name, place.namespace)["spec"]
-        group.apply_pod(instance)
-        changed = group.apply_pod(instance, {"tidb.pingcap.com/cluster-id": "7"})
-        assert changed["metadata"]["labels"]["tidb.pingcap.com/cluster-id"] == "7"
-        assert changed["spec"] == admitted
-        assert objects.ASSIGNED_NODE in changed["metadata"]["annotations"]
+    at_once(admit_and_apply_again)
 
 
 def test_a_pod_whose_own_fields_leave_no_way_is_refused_for_a_second_try(
     api: Api, create: Create, place: Place
 ) -> None:
-    create(*objects.local_cluster(THREE, zones=["z0"], volumes=2))
+    create(*objects.local_cluster(THREE, zones=["z0"], volumes=5))
     shape = {"affinity": {**OWN_NODE_AFFINITY, **OWN_ANTI_AFFINITY}, "nodeSelector": {ZONE: "z0"}}
-    group = Group(api, place.namespace, pod_spec=shape)
-    group.create()
-    group.apply_claims(group.instances)
 
-    with pytest.raises(ApiError) as refused:
-        group.apply_pod(group.instances[0])
+    def try_once(cluster: str) -> None:
+        group = Group(api, place.namespace, f"kv-{cluster}", cluster=cluster, pod_spec=shape)
+        group.create()
+        group.apply_claims(group.instances)
 
-    assert refused.value.status == 429
-    assert refused.value.body["details"]["retryAfterSeconds"] == 1
+        with pytest.raises(ApiError) as refused:
+            group.apply_pod(group.instances[0])
+
+        assert refused.value.status == 429
+        assert refused.value.body["details"]["retryAfterSeconds"] == 1
+
+    at_once(try_once)
 
 
 def test_two_groups_of_one_component_are_kept_apart_as_one(api: Api, create: Create, place: Place) -> None:
-    create(*objects.local_cluster([f"n{i}" for i in range(6)], volumes=2))
-    groups = [Group(api, place.namespace, name=name) for name in ("kv-a", "kv-b")]
-    for group in groups:
-        group.create()
+    create(*objects.local_cluster([f"n{i}" for i in range(6)], volumes=5))
 
-    apply_all(groups)
+    def apply_two(cluster: str) -> None:
+        groups = [Group(api, place.namespace, f"{name}-{cluster}", cluster=cluster) for name in ("kv-a", "kv-b")]
+        for group in groups:
+            group.create()
+        apply_all(groups)
+        # Six stores, copies 3: two to a node at most once three nodes are in use; there is room for one each.
+        pods = wait_placed(api, place.namespace, 6, cluster=cluster)
+        assert per_node(pods) == [1] * 6
+        assert tally(pods) == {"pinned": 6}
 
-    # Six stores, copies 3: two to a node at most once three nodes are in use; there is room for one each.
-    pods = wait_placed(api, place.namespace, 6)
-    assert per_node(pods) == [1] * 6
-    assert tally(pods) == {"pinned": 6}
+    at_once(apply_two)
 
 
 def test_pd_and_tikv_at_the_same_time_and_a_restart_with_bound_claims(api: Api, create: Create, place: Place) -> None:
-    create(*objects.local_cluster(THREE, volumes=2))
-    groups = [Group(api, place.namespace, name="pd", component="pd"), Group(api, place.namespace)]
-    for group in groups:
-        group.create()
-    apply_all(groups)
-    for component in ("pd", "tikv"):
-        assert per_node(wait_placed(api, place.namespace, 3, component)) == [1, 1, 1]
+    create(*objects.local_cluster(THREE, volumes=10))
 
-    store = groups[1].instances[0]
-    name = groups[1].pod_name(store)
-    home = node_of(api.get("Pod", name, place.namespace))
-    api.delete("Pod", name, place.namespace, gracePeriodSeconds=0)
-    again = groups[1].apply_pod(store, {"pingcap.com/instance-revision-hash": "7d0"})
+    def apply_and_restart(cluster: str) -> None:
+        pd, kv = (
+            Group(api, place.namespace, f"{component}-{cluster}", component=component, cluster=cluster)
+            for component in ("pd", "tikv")
+        )
+        for group in (pd, kv):
+            group.create()
+        apply_all([pd, kv])
+        for component in ("pd", "tikv"):
+            pods = wait_placed(api, place.namespace, 3, component, cluster)
+            assert per_node(pods) == [1, 1, 1]
+            assert tally(pods) == {"pinned": 3}
 
-    assert outcome_of(again) == "pinned"
-    after = wait_placed(api, place.namespace, 3)
-    assert {pod["metadata"]["name"]: node_of(pod) for pod in after}[name] == home
+        store = kv.instances[0]
+        name = kv.pod_name(store)
+        home = homes(pods)[name]
+        api.delete("Pod", name, place.namespace, gracePeriodSeconds=0)
+        again = kv.apply_pod(store, {"pingcap.com/instance-revision-hash": "7d0"})
+
+        assert outcome_of(again) == "pinned"
+        assert homes(wait_placed(api, place.namespace, 3, cluster=cluster))[name] == home
+
+    at_once(apply_and_restart)
 
 
 def test_a_pod_in_a_zone_of_its_own_choice_stays_in_it(api: Api, create: Create, place: Place) -> None:
-    create(*objects.local_cluster([f"n{i}" for i in range(6)], zones=["z0", "z1", "z2"], volumes=2))
-    group = Group(api, place.namespace)
-    group.create()
-    group.apply_claims(group.instances)
-    for number, instance in enumerate(group.instances):
-        group.pod_spec = {"nodeSelector": {ZONE: f"z{number}"}}
-        group.apply_pod(instance)
-
-    pods = wait_placed(api, place.namespace, 3)
+    create(*objects.local_cluster([f"n{i}" for i in range(6)], zones=["z0", "z1", "z2"], volumes=5))
     zones = {n["metadata"]["name"]: n["metadata"]["labels"][ZONE] for n in api.list("Node")}
-    assert {zones[node_of(pod)] for pod in pods} == {"z0", "z1", "z2"}
-    assert tally(pods) == {"pinned": 3}
+
+    def spread(cluster: str) -> None:
+        group = Group(api, place.namespace, f"kv-{cluster}", cluster=cluster)
+        group.create()
+        group.apply_claims(group.instances)
+        for number, instance in enumerate(group.instances):
+            group.pod_spec = {"nodeSelector": {ZONE: f"z{number}"}}
+            group.apply_pod(instance)
+
+        pods = wait_placed(api, place.namespace, 3, cluster=cluster)
+        assert {zones[node_of(pod)] for pod in pods} == {"z0", "z1", "z2"}
+        assert tally(pods) == {"pinned": 3}
+
+    at_once(spread)

@@ -12,13 +12,18 @@ T = TypeVar("T")
 INTERVAL = 0.05
 
 
-def wait_until(probe: Callable[[], T | None], what: str, timeout: float) -> T:
-    """Call `probe` until it returns something true, and return that; `what` completes "waited 30 s for …"."""
+def wait_until(probe: Callable[[], T | None], what: str, timeout: float, longest: float = INTERVAL) -> T:
+    """Call `probe` until it returns something true, and return that; `what` completes "waited 30 s for …".
+
+    Where a look is dear, the pauses between two grow to the `longest` (s).
+    """
     deadline = time.monotonic() + timeout
+    pause = INTERVAL
     while True:
         found = probe()
         if found:
             return found
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {timeout:g} s for {what}")
-        time.sleep(INTERVAL)
+        time.sleep(pause)
+        pause = min(longest, pause * 1.3)

@@ -23,6 +23,8 @@ from e2e.control_plane import components
 from e2e.processes import Child, free_port
 
 START_TIMEOUT = 120.0
+# Memory is there, processors are few: with small heaps Go collects its garbage all the time.
+_ENVIRONMENT = {"GOGC": "400"}
 
 
 def missing_binaries() -> str:
@@ -190,7 +192,7 @@ class ControlPlane:
         return path
 
     def _child(self, name: str, command: components.Command, flags: Sequence[str] = ()) -> Child:
-        return Child(name, [*command, *flags], self.files.log(name))
+        return Child(name, [*command, *flags], self.files.log(name), _ENVIRONMENT)
 
     def _ok(self, url: str) -> bool:
         # /readyz and its kin answer anybody.
