@@ -53,8 +53,10 @@ def in_the_table(value: object) -> str:
     return f"`{value}`" if "-" in str(value) else str(value or "none")
 
 
-def test_it_is_short():
-    assert len(README.splitlines()) <= MOST_LINES
+def test_it_is_short_but_for_the_measured_times():
+    times = re.search(r"^### Times to schedule$.*?(?=^## )", README, re.MULTILINE | re.DOTALL)
+    assert times is not None
+    assert len(README.splitlines()) - len(times[0].splitlines()) <= MOST_LINES
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Settings)])
