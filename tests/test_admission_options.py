@@ -154,7 +154,9 @@ def test_an_option_that_cannot_be_used_is_warned_of_and_told_in_an_event(trouble
     if trouble:
         stand.door.fails("list persistentvolumeclaims", FORBIDDEN)
     answer = stand.review(a_pod(annotations=options(placement="Gard")))
-    assert answer.warnings[-1].startswith("db-tikv-0 of shop/db/tikv: annotation tidb-ha-webhook.io/placement of the")
+    assert answer.warnings[-1] == (
+        'db-tikv-0 of shop/db/tikv: annotation placement of the pod is "Gard": Pin or Guard is right, Pin is used'
+    )
     assert [len(text) <= 120 for text in answer.warnings] == [True] * (2 if trouble else 1)
     assert 'annotation tidb-ha-webhook.io/placement of the pod is "Gard"' in stand.notices[0].message
 
@@ -225,12 +227,6 @@ def test_a_generic_pods_set_is_read_once_before_the_decision() -> None:
     ("pod", "world", "said"),
     [
         pytest.param(
-            a_generic_pod(member_class="Quorum"),
-            generic_world(),
-            "raft-0 in shop: the label tidb-ha-webhook.io/class is 'Quorum'; quorum or replicated is right",
-            id="wrong class",
-        ),
-        pytest.param(
             a_generic_pod(owner={"apiVersion": "apps/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}),
             generic_world(),
             "raft-0 in shop: its controller is Job j of apps, not a StatefulSet",
@@ -253,6 +249,18 @@ def test_a_pod_that_asks_for_what_cannot_be_done_is_untouched_warned_of_and_told
     assert (answer.allowed, answer.operations, answer.warnings) == (True, [], [said])
     assert (len(stand.notices), len(caplog.records)) == (1, 1)
     stand.review(pod, dryRun=True)
+    assert len(stand.notices) == 1
+
+
+def test_a_generic_pod_of_a_class_that_is_none_is_never_pinned_and_never_stacked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stand = Stand(*generic_world())
+    answer = stand.review(a_generic_pod(member_class="Quorum"))
+    assert (answer.outcome, answer.guarded) == ("guarded", True)
+    assert answer.warnings == [
+        'raft-0 of shop/raft/quorum: the label class is "Quorum": quorum or replicated is right, only the guard is used'
+    ]
     assert len(stand.notices) == 1
 
 

@@ -23,7 +23,7 @@ from webhook.core.manifests import pod_from
 from webhook.core.model import Decision, Group, Options
 from webhook.core.objects import Pod
 from webhook.core.outcomes import UNREADABLE, Cause, Outcome
-from webhook.core.policy import nothing_to_decide, untouched_cause, when_unplaceable
+from webhook.core.policy import nothing_to_decide, untouched, untouched_cause, when_unplaceable
 from webhook.core.repeated import has_own_guard, own_placement
 from webhook.core.requested import as_requested
 from webhook.core.review import Review, allow, deny, parse_review
@@ -88,6 +88,7 @@ class Collaborators:
     figures: Figures
     notify: Callable[[Notice], None]
     requests_of: Callable[[Mapping[str, Any]], Mapping[str, Decimal]]
+    warnings: messages.Warn = messages.warnings
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ class Admission:
         own = _own_options(pod, group.component)
         cause = untouched_cause(pod, own)
         if cause is not None:
-            return Answer(Decision(Outcome.UNTOUCHED, cause, problems=own.problems))
+            return Answer(untouched(cause, own))
         request = self._request(case, group)
         if (unchanged := self._placed_before(case, group, request)) is not None:
             return unchanged
@@ -198,7 +199,7 @@ class Admission:
             self._tell(case, None, Answer(decision))
         else:
             logger.debug("left alone: %s/%s: %s (review %s)", pod.namespace, pod.name, detail, case.review.uid)
-        return allow(case.review.uid, warnings=messages.warnings(decision, pod, None))
+        return allow(case.review.uid, warnings=self._with.warnings(decision, pod, None))
 
     def _count(self, case: Case, component: str, decision: Decision) -> None:
         seconds = case.deadline.clock() - case.arrived
@@ -218,22 +219,19 @@ class Admission:
             lock_wait_ms=1000 * answer.effort.seconds,
             rounds=answer.effort.attempts,
         )
-        message = messages.event_message(decision, pod, group)
-        log_decision(logger, line, message)
+        log_decision(logger, line, messages.event_message(decision, pod, group, messages.LOG_LIMIT))
         if not case.review.dry_run and pod.owner is not None and messages.warnings(decision, pod, group):
             reason = decision.cause.value or f"Pod{decision.outcome.value.title().replace('-', '')}"
+            message = messages.event_message(decision, pod, group)
             self._with.notify(Notice(pod.namespace, pod.owner, reason, message))
 
     def _response(self, case: Case, group: Group, result: PatchResult) -> dict[str, Any]:
         decision = result.decision
-        warnings = messages.warnings(decision, case.pod, group)
-        audit = {"outcome": decision.outcome.value, "group": str(group)}
-        if decision.cause is not Cause.NONE:
-            audit["cause"] = decision.cause.value
-        if decision.node:
-            audit["node"] = decision.node
+        found = {"outcome": decision.outcome, "group": str(group), "cause": decision.cause, "node": decision.node}
+        audit = {name: str(value) for name, value in found.items() if value}
         uid = case.review.uid
         if result.refused is None and decision.outcome is not Outcome.DENIED:
+            warnings = self._with.warnings(decision, case.pod, group)
             return allow(uid, patch=result.operations, warnings=warnings, audit=audit)
         message = messages.refusal(decision, case.pod, group)
         if result.refused is not None:

@@ -30,6 +30,7 @@ from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.quantities import requests_of
 from webhook.cluster.store import GroupStore
 from webhook.controller.running import Controller
+from webhook.core import messages
 from webhook.core.model import Group
 from webhook.core.policy import decide_by_options
 from webhook.embedded.admission import EmbeddedAdmission
@@ -115,8 +116,14 @@ def build_parts(settings: Settings, door: Door, inventory: Inventory | None = No
     return Parts(store, tools)
 
 
-def build_admission(settings: Settings, door: Door, metrics: Metrics, parts: Parts | None = None) -> Admission:
-    """The use case over a door."""
+def build_admission(
+    settings: Settings,
+    door: Door,
+    metrics: Metrics,
+    parts: Parts | None = None,
+    warnings: messages.Warn = messages.warnings,
+) -> Admission:
+    """The use case over a door; `warnings` words those of its answers."""
     parts = parts or build_parts(settings, door)
     # At most half of the threads wait for one group, so that its trouble leaves threads for the others.
     queues = GroupQueues(parts.tools, most_waiting=settings.threads // 2)
@@ -127,13 +134,20 @@ def build_admission(settings: Settings, door: Door, metrics: Metrics, parts: Par
             figures=metrics,
             notify=EventRecorder(door).record,
             requests_of=requests_of,
+            warnings=warnings,
         )
     )
 
 
-def build_reviewer(settings: Settings, door: Door, metrics: Metrics, parts: Parts | None = None) -> Reviewer:
+def build_reviewer(
+    settings: Settings,
+    door: Door,
+    metrics: Metrics,
+    parts: Parts | None = None,
+    warnings: messages.Warn = messages.warnings,
+) -> Reviewer:
     """What answers reviews. On the embedded cluster it also does what a real one's other parts would."""
-    admission = build_admission(settings, door, metrics, parts)
+    admission = build_admission(settings, door, metrics, parts, warnings)
     return EmbeddedAdmission(admission, door) if isinstance(door, MemoryCluster) else admission
 
 

@@ -294,9 +294,21 @@ class TestAClassThatBindsAtOnce:
 
         assert found == (nodes, set() if nodes else {NOT_BOUND})
 
+    @pytest.mark.parametrize(
+        ("name", "said"),
+        [
+            ("gone", 'names a StorageClass that is not there ("gone")'),
+            ("", "names no StorageClass, and got no default one"),
+        ],
+    )
+    def test_so_does_one_that_is_not_there_and_that_is_said_besides_the_schedulers_words(self, name, said):
+        assert possible(claims=[claim(storage_class=name)]) == (set(), {f'{NOT_BOUND}: "tikv-db-tikv-0" {said}'})
+
     @pytest.mark.parametrize("name", ["gone", ""])
-    def test_so_does_one_that_is_not_there(self, name):
-        assert possible(claims=[claim(storage_class=name)]) == (set(), {NOT_BOUND})
+    def test_a_class_that_has_volumes_need_not_be_there(self, name):
+        tied = replace(make_volume("a", ZONE, "z2"), storage_class=name)
+
+        assert possible(tied, claims=[claim(storage_class=name)]) == (set(), {NOT_BOUND})
 
     def test_a_claim_that_names_its_volume_is_as_good_as_bound(self):
         named = claim(storage_class="now", volume_name="a")

@@ -4,8 +4,8 @@ from itertools import count, product
 
 import pytest
 
-from webhook.core.caps import cap, least_domains, width
-from webhook.core.model import MemberClass
+from webhook.core.caps import cap, least_domains, quorum_problem, width
+from webhook.core.model import Family, Group, MemberClass
 
 QUORUM, REPLICATED = MemberClass.QUORUM, MemberClass.REPLICATED
 MANY = 99
@@ -129,3 +129,29 @@ def test_the_width_of_a_quorum_is_what_its_cap_needs(replicas, expected):
 @pytest.mark.parametrize("min_domains", [None, 1])
 def test_no_replicas_says_nothing_so_one_goes_to_a_domain(member_class, min_domains):
     assert cap(member_class, 0, domains=3, in_use=2, copies=3, min_domains=min_domains) == 1
+
+
+def a_group(component: str, member_class: MemberClass) -> Group:
+    return Group("t1", "db", component, Family.OPERATOR_V1, member_class, ())
+
+
+@pytest.mark.parametrize("replicas", range(1, 13))
+@pytest.mark.parametrize("min_domains", range(1, 9))
+def test_a_cap_that_lets_one_domain_take_the_quorum_along_is_a_problem_and_no_other(replicas, min_domains):
+    most = quorum_cap(replicas, min_domains)
+    takes_it = replicas > 2 and 2 * (replicas - min(most, replicas)) <= replicas
+
+    assert bool(quorum_problem(a_group("pd", QUORUM), replicas, most, min_domains)) == takes_it
+    assert quorum_problem(a_group("tikv", REPLICATED), replicas, most, min_domains) == ""
+    assert quorum_problem(a_group("pd", QUORUM), replicas, quorum_cap(replicas), None) == ""
+
+
+@pytest.mark.parametrize(
+    ("component", "meant"),
+    [("pd", "write tikv.min-domains if only TiKV is meant"), ("dm-master", "leave it out to keep that")],
+)
+def test_the_problem_says_what_is_lost_and_what_to_write(component, meant):
+    assert quorum_problem(a_group(component, QUORUM), 3, 2, 2) == (
+        f"min-domains 2 lets one domain hold 2 of 3 members, and so the quorum of {component}: {meant}"
+    )
+    assert "hold 3 of 3 members" in quorum_problem(a_group(component, QUORUM), 3, 3, 1)

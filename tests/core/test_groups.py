@@ -175,7 +175,6 @@ def test_a_pod_that_has_no_name_yet_is_still_told_from_others() -> None:
         pytest.param(v2_pod({keys.V2_CLUSTER: ""}), "pingcap.com/cluster is missing", id="v2-no-cluster"),
         pytest.param(v2_pod(owner=STATEFUL_SET), "its controller is StatefulSet", id="v2-by-stateful-set"),
         pytest.param(v2_pod(owner=None), "its controller is nobody", id="v2-bare-pod"),
-        pytest.param(generic_pod({keys.CLASS_LABEL: "Quorum"}), "'Quorum'; quorum or replicated", id="odd-class"),
         pytest.param(generic_pod(owner=JOB), "its controller is Job", id="opted-in-job"),
         pytest.param(generic_pod(owner=None), "its controller is nobody", id="opted-in-bare-pod"),
     ],
@@ -185,6 +184,13 @@ def test_look_alikes_and_others_are_no_members_and_the_reason_is_said(pod: Pod, 
 
     assert (recognised.group, recognised.cause) == (None, Cause.NOT_A_MEMBER)
     assert detail in recognised.detail
+
+
+def test_a_set_that_opts_in_by_a_class_that_is_none_is_a_group_all_the_same() -> None:
+    group = recognise(generic_pod({keys.CLASS_LABEL: "Quorum"}), stateful_set({"app": "store"})).group
+
+    assert group is not None
+    assert (group.member_class, group.component) == (MemberClass.QUORUM, "quorum")
 
 
 @pytest.mark.parametrize(

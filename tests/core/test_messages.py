@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import pytest
 
+from webhook.core import node_filters
 from webhook.core.messages import (
     EVENT_LIMIT,
-    TEXTS,
+    LOG_LIMIT,
     WARNING_LIMIT,
-    Text,
     event_message,
     refusal,
-    text_of,
+    sentences,
     warning,
     warnings,
 )
 from webhook.core.model import Decision, Family, Group, MemberClass
 from webhook.core.objects import Pod
 from webhook.core.outcomes import Cause, Outcome
+from webhook.core.remedies import OBSTACLES
+from webhook.core.texts import OF_ADMITTED, OF_DENIED, TEXTS, Text, text_of
+from webhook.errors import NotFound
 
 POD = Pod("db", "basic-tikv-0")
 GROUP = Group("db", "basic", "tikv", Family.OPERATOR_V1, MemberClass.REPLICATED, ())
@@ -32,7 +36,7 @@ CROWDED: dict[str, Any] = {
     "cap": 1,
     "counts": {"n1": 1, "n2": 1, "n3": 0},
     "passed_over": {
-        "n1": "domain n1 already holds 1",
+        "n1": "domain n1 already holds 1 of at most 1 member(s)",
         "n2": "Insufficient cpu",
         "n3": "node(s) were unschedulable",
         "n4": "node(s) were unschedulable",
@@ -56,12 +60,12 @@ def test_every_cause_has_its_texts() -> None:
 def test_warnings_and_events_fit_whatever_the_names_and_lose_nothing_that_is_said(
     outcome: Outcome, cause: Cause, pod: Pod, group: Group | None
 ) -> None:
-    decision = Decision(outcome, cause, detail="d" * 2000, problems=("p" * 500,), **CROWDED)
+    decision = Decision(outcome, cause, detail="d" * 5000, problems=("p" * 500,), **CROWDED)
     said, text = warning(decision, pod, group), text_of(decision)
     assert len(said) <= WARNING_LIMIT
     assert all(len(one) <= WARNING_LIMIT for one in warnings(decision, pod, group))
     message = event_message(decision, pod, group)
-    assert len(message) <= EVENT_LIMIT
+    assert len(message) <= EVENT_LIMIT < len(event_message(decision, pod, group, LOG_LIMIT)) <= LOG_LIMIT
     if text is not None:
         assert said.endswith(text.short) or not text.warns
         assert message.endswith(text.advice)
@@ -159,10 +163,117 @@ def test_the_event_names_cap_counts_and_the_reason_for_each_node() -> None:
         "basic-tikv-0 of db/basic/tikv waits apart from its siblings: "
         "no node that can take it is within the cap of its group; "
         "cap 1 for 3 replicas by kubernetes.io/hostname; members: n1 1, n2 1; not possible: "
-        "2 node(s) were unschedulable, 1 Insufficient cpu, 1 domain n1 already holds 1. "
-        "Add a node, or make one of these possible. The scheduler starts it on a node without siblings by itself; "
-        "for any other node, kubectl delete pod."
+        "2 node(s) were unschedulable, 1 Insufficient cpu, 1 domain n1 already holds 1 of at most 1 member(s). "
+        "Uncordon a node. Or: Make room on a node, or add one. Or: Add a node. "
+        "The scheduler starts it on a node without siblings by itself; for any other node, kubectl delete pod."
     )
+
+
+# --- what becomes of the pod
+
+WAITING = [cause for cause in Cause if cause in TEXTS and TEXTS[cause].then]
+
+
+@pytest.mark.parametrize("cause", WAITING, ids=lambda cause: cause.name)
+@pytest.mark.parametrize(
+    ("outcome", "then"), [(Outcome.DENIED, OF_DENIED), (Outcome.ADMITTED, OF_ADMITTED)], ids=["denied", "admitted"]
+)
+def test_a_pod_that_does_not_wait_is_given_no_advice_for_one_that_does(
+    cause: Cause, outcome: Outcome, then: str
+) -> None:
+    text, waiting = text_of(Decision(outcome, cause)), text_of(guarded(cause))
+    assert text is not None
+    assert waiting is not None
+    assert (text.then, text.why, text.remedy) == (then, waiting.why, waiting.remedy)
+    assert event_message(Decision(outcome, cause), POD, GROUP).endswith(then)
+    assert "kubectl delete pod" in waiting.then
+
+
+def test_a_refusal_names_nothing_that_needs_the_pod_to_be_there() -> None:
+    for cause in WAITING:
+        assert "kubectl delete pod" not in refusal(Decision(Outcome.DENIED, cause, **CROWDED), POD, GROUP)
+
+
+@pytest.mark.parametrize(
+    ("error", "why", "remedy"),
+    [
+        (
+            NotFound("get", "statefulsets", "db-tikv", status=404, detail="not found"),
+            "its StatefulSet db-tikv is not there, which says how many members there are",
+            "Create the StatefulSet, or, on a dump, add it there.",
+        ),
+        (
+            NotFound("get", "statefulsets", "", status=404, detail="no pod of x names its StatefulSet"),
+            "its StatefulSet is not there, which says how many members there are",
+            "Create the StatefulSet, or, on a dump, add it there.",
+        ),
+        (
+            NotFound("list", "tikvgroups", "", status=404, detail="no TiKVGroup and no TiKV of x"),
+            "its TiKVGroup is not there, which says how many members there are",
+            "Create the TiKVGroup, or, on a dump, add it there.",
+        ),
+    ],
+    ids=["by name", "no name", "v2"],
+)
+def test_an_owner_that_is_not_there_is_no_trouble_of_the_api_server(error: NotFound, why: str, remedy: str) -> None:
+    decision = guarded(Cause.API_TROUBLE, detail=str(error))
+    text = text_of(decision)
+    assert text is not None
+    assert (text.why, text.remedy) == (why, remedy)
+    assert "is not there; create it, or add it" in warning(decision, POD, GROUP)
+    assert "API server failed" not in warning(decision, POD, GROUP)
+
+
+@pytest.mark.parametrize("detail", ["", "patch persistentvolumeclaims a: 404 not found", "get statefulsets a: 500 x"])
+def test_other_trouble_of_the_api_server_is(detail: str) -> None:
+    assert text_of(guarded(Cause.API_TROUBLE, detail=detail)) == TEXTS[Cause.API_TROUBLE]
+
+
+# --- whole sentences
+
+
+def test_where_nothing_limits_it_the_whole_sentence_is_said_without_names_and_without_a_pod() -> None:
+    decision = guarded(Cause.NO_SAFE_NODE, passed_over={"n1": node_filters.NO_MATCH}, problems=("p" * 500, "q\nr"))
+    assert sentences(decision) == (
+        "waits apart from its siblings: no node can take it. "
+        "Label a node as its nodeSelector and required node affinity ask, or correct these.",
+        "p" * 500,
+        "q r",
+    )
+
+
+def test_a_sentence_without_a_remedy_ends_with_its_cause() -> None:
+    assert sentences(guarded(Cause.BUSY)) == (
+        "waits apart from its siblings: too many pods of its group were waiting to be placed",
+    )
+
+
+@pytest.mark.parametrize("decision", [Decision(Outcome.PINNED), guarded(Cause.GUARD_OPTION)], ids=["pin", "asked for"])
+def test_where_no_warning_is_due_there_is_no_sentence(decision: Decision) -> None:
+    assert sentences(decision) == ()
+
+
+def test_what_is_right_survives_the_cut_of_a_warning_and_so_does_the_options_name() -> None:
+    said = 'annotation tidb-ha-webhook.io/tikv.when-unplaceable of the cluster object is "deny": Guard, Deny or Admit '
+    decision = Decision(Outcome.PINNED, problems=(f"{said}is right, Guard is used",))
+    assert warnings(decision, POD, GROUP) == (
+        "basic-tikv-0 of db/basic/tikv: annotation tikv.when-unplaceable of the c..: "
+        "Guard, Deny or Admit is right, Guard is used",
+    )
+
+
+def test_what_an_event_was_sent_for_goes_before_what_may_be_cut() -> None:
+    message = event_message(Decision(Outcome.PINNED, node="n1", problems=("annotation x: y",), **CROWDED), POD, GROUP)
+    assert message.startswith("basic-tikv-0 of db/basic/tikv is placed: annotation x: y; node n1; ")
+
+
+def test_any_three_obstacles_leave_an_event_room_for_their_remedies_and_for_names() -> None:
+    for three in combinations((obstacle.words[0] for obstacle in OBSTACLES), 3):
+        decision = guarded(Cause.NO_SAFE_NODE, passed_over=dict(zip("abc", three, strict=True)), topology_key="k" * 317)
+        text, message = text_of(decision), event_message(decision, LONG_POD, LONG_GROUP)
+        assert text is not None
+        assert len(message) <= EVENT_LIMIT
+        assert message.endswith(text.advice)
 
 
 def test_a_pin_has_a_message_for_logs_and_tables() -> None:

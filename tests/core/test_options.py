@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webhook.core import keys
+from webhook.core.carriers import OptionCarriers
 from webhook.core.model import Options, Placement, WhenUnplaceable
-from webhook.core.options import is_label_key, resolve
+from webhook.core.objects import Pod
+from webhook.core.options import is_label_key, of_pod, resolve
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -89,7 +91,15 @@ def test_the_first_object_that_has_an_option_of_the_pod_decides(given_options: d
 
 
 def test_how_members_are_counted_is_not_the_pods_to_say() -> None:
-    assert options(pod=ours(topology_key=ZONE, copies="1", min_domains="1")) == Options()
+    found = options(pod=ours(topology_key=ZONE, copies="1", tikv__min_domains="1"))
+
+    assert found == Options(
+        problems=tuple(
+            f"annotation tidb-ha-webhook.io/{name} of the pod is not read there: "
+            "it belongs on the object that owns its group"
+            for name in ("copies", "tikv.min-domains", "topology-key")
+        )
+    )
 
 
 def test_how_members_are_counted_is_the_same_for_the_pods_of_every_group_object() -> None:
@@ -276,3 +286,68 @@ def test_no_annotations_make_it_raise_and_every_member_counts_alike(
         other.copies,
         other.min_domains,
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("mindomains", "is min-domains meant?"),
+        ("skipp", "is skip meant?"),
+        ("tikv.placment", "is tikv.placement meant?"),
+        ("QQQ", "the options are skip, placement, when-unplaceable, topology-key, copies, min-domains"),
+        ("tidb.copies", "is tikv.copies meant?"),
+        ("SKIP", "the options are skip, placement, when-unplaceable, topology-key, copies, min-domains"),
+    ],
+)
+@pytest.mark.parametrize("where", ["pod", "group object", "cluster object"])
+def test_an_annotation_of_ours_that_is_no_option_is_said_with_what_is_near(name: str, said: str, where: str) -> None:
+    annotations = {f"{keys.PREFIX}{name}": "x", "other.io/skipp": "x"}
+    placed = {"pod": {"pod": annotations}, "group object": {"groups": [annotations]}}
+    found = options(**placed.get(where, {"cluster": annotations}))
+
+    assert found == Options(problems=(f"annotation tidb-ha-webhook.io/{name} of the {where} is no option: {said}",))
+
+
+def test_what_we_write_and_options_of_other_components_are_no_strangers() -> None:
+    written = {
+        keys.DECISION: "{",
+        keys.ASSIGNED_NODE: "n",
+        keys.GUARD: "k",
+        keys.LOCK: "{",
+        f"{keys.ENTRY_PREFIX}a": "",
+    }
+
+    assert options(pod=written | ours(pd__skip="true")).problems == ()
+    assert options(cluster=ours(dm_master__copies="3", quorum__skip="true")).problems == ()
+
+
+def test_a_long_key_is_cut() -> None:
+    (problem,) = options(pod={f"{keys.PREFIX}{'x' * 500}": ""}).problems
+
+    assert f"io/{'x' * 60} of the pod is no option" in problem
+
+
+@pytest.mark.parametrize(
+    ("given_options", "where"),
+    [
+        ({"pod": ours(skip="true"), "cluster": ours(skip="true")}, "annotation tidb-ha-webhook.io/skip of the pod"),
+        (
+            {"groups": [ours(), ours(tikv__skip="true")]},
+            "annotation tidb-ha-webhook.io/tikv.skip of the group object",
+        ),
+        ({"cluster": ours(skip="true")}, "annotation tidb-ha-webhook.io/skip of the cluster object"),
+    ],
+)
+def test_where_an_option_stands_is_known(given_options: dict[str, Any], where: str) -> None:
+    assert options(**given_options).set_by == {"skip": where}
+
+
+def test_a_pod_of_a_class_that_is_none_is_only_guarded() -> None:
+    pod = Pod("t1", "raft-0", labels={keys.CLASS_LABEL: "quorumm"}, annotations=ours(placement="Pin"))
+    found = of_pod("quorum", pod, OptionCarriers())
+
+    assert (found.placement, found.set_by) == (Placement.GUARD, {"placement": "the label tidb-ha-webhook.io/class"})
+    assert found.problems == (
+        'the label tidb-ha-webhook.io/class is "quorumm": quorum or replicated is right, only the guard is used',
+    )
+    assert of_pod("tikv", pod, OptionCarriers()).placement is Placement.PIN

@@ -299,3 +299,17 @@ def test_finished_pods_do_not_use_up_the_cap():
     pods = [*running_members("n1", "n2"), make_pod(member(3), node_name="n3", phase="Failed")]
 
     assert decided(pods=pods).node == "n3"
+
+
+def test_min_domains_that_gives_the_quorum_away_is_said_with_the_decision():
+    group = make_group("pd")
+    desired = make_desired(3, group=group, min_domains=2)
+
+    found = decided(desired=desired, group=group)
+
+    assert found.cap == 2
+    assert found.problems == (
+        "min-domains 2 lets one domain hold 2 of 3 members, and so the quorum of pd: "
+        "write tikv.min-domains if only TiKV is meant",
+    )
+    assert decided(desired=make_desired(3, min_domains=2)).problems == ()

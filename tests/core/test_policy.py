@@ -26,7 +26,7 @@ from webhook.core.model import Decision, Options, Placement, Placing, Snapshot, 
 from webhook.core.objects import Pod
 from webhook.core.outcomes import Cause, Outcome
 from webhook.core.placement import decide
-from webhook.core.policy import decide_by_options, nothing_to_decide, untouched_cause, when_unplaceable
+from webhook.core.policy import decide_by_options, nothing_to_decide, untouched, untouched_cause, when_unplaceable
 
 OTHERS = ("custom",)
 GUARD = {"placement": Placement.GUARD}
@@ -91,6 +91,20 @@ def test_skip_leaves_a_pod_untouched_and_names_the_groups_topology_key() -> None
         snapshot(options={"skip": True, "topology_key": "zone", "problems": ("p",)}), make_placing()
     )
     assert decision == Decision(Outcome.UNTOUCHED, Cause.SKIP_OPTION, topology_key="zone", problems=("p",))
+
+
+@pytest.mark.parametrize(
+    ("options", "name"), [({"skip": True}, "skip"), (GUARD, "placement")], ids=["skip", "placement"]
+)
+def test_the_object_that_has_the_option_is_named(options: dict[str, Any], name: str) -> None:
+    decision = decide_by_options(snapshot(options={**options, "set_by": {name: "annotation x of y"}}), make_placing())
+    assert decision.detail == "annotation x of y"
+
+
+def test_a_member_that_is_left_alone_for_another_reason_names_no_option() -> None:
+    own = Options(skip=True, set_by={"skip": "annotation x of the pod"})
+    assert untouched(Cause.SKIP_OPTION, own).detail == "annotation x of the pod"
+    assert untouched(Cause.TIDB_SCHEDULER, own).detail == ""
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_above_the_cap_it_goes_back_to_its_data_without_a_guard():
 
     assert (found.outcome, found.node, found.domain) == (Outcome.RETURNED, "n1", "n1")
     assert (found.above_cap, found.guard_too, found.counts) == (True, False, {"n1": 2})
-    assert found.detail == "its data is in domain n1 only, so it goes back; domain n1 holds 2 member(s), at most 1"
+    assert found.detail == "its data is in domain n1 only, so it goes back: now 3 of 1"
 
 
 def test_three_stacked_stores_survive_a_rolling_restart():

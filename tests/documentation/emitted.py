@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from webhook.core.findings import FindingKind
-from webhook.core.messages import TEXTS
+from webhook.core.remedies import NO_NODES, OBSTACLES, TOO_LARGE
+from webhook.core.texts import NONE_CAN, TEXTS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CODE: Final = ("webhook", "certs")
@@ -93,8 +94,11 @@ def _template(node: ast.expr) -> str:
 
 def _of_tables() -> Iterator[tuple[str, str]]:
     for cause, text in TEXTS.items():
-        yield text.why, f"webhook/core/messages.py, {cause.name}"
-        yield text.short, f"webhook/core/messages.py, {cause.name}"
+        yield text.why, f"webhook/core/texts.py, {cause.name}"
+        yield text.short, f"webhook/core/texts.py, {cause.name}"
+    yield NONE_CAN, "webhook/core/texts.py"
+    for remedy in (*(obstacle.remedy for obstacle in OBSTACLES), NO_NODES, TOO_LARGE):
+        yield remedy.short, "webhook/core/remedies.py"
     for kind in FindingKind:
         yield f"finding {kind.value}", "webhook/core/findings.py"
 

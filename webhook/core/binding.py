@@ -24,6 +24,9 @@ NO_VOLUME_TO_BIND: Final = "node(s) didn't find available persistent volumes to 
 NO_SPACE: Final = "node(s) did not have enough free storage"
 UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
 
+NO_CLASS: Final = "names no StorageClass, and got no default one"
+NO_SUCH_CLASS: Final = "names a StorageClass that is not there"
+
 # Its class makes no volumes.
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
@@ -52,15 +55,23 @@ def unbound_problem(claims: Iterable[Claim], volumes: Volumes) -> str:
     """Why a pod with these claims cannot be scheduled anywhere yet, "" if it can.
 
     A claim of a class that binds at once should have its volume by now; until then nobody knows where that will be,
-    unless no volume of the class is tied to nodes.
+    unless no volume of the class is tied to nodes. Where there is neither the class nor a volume of it, that is said
+    besides: the scheduler does not.
     """
     for claim in claims:
         if claim.volume_name or _waits(claim, volumes):
             continue
         pool = pool_of(volumes.of_class.get(claim.storage_class, ()))
+        if not pool and claim.storage_class not in volumes.storage_classes:
+            return f"{UNBOUND_IMMEDIATE}: {_without_class(claim)}"
         if not pool or pool.tied:
             return UNBOUND_IMMEDIATE
     return ""
+
+
+def _without_class(claim: Claim) -> str:
+    named = f' ("{claim.storage_class}")' if claim.storage_class else ""
+    return f'"{claim.name}" {NO_SUCH_CLASS if named else NO_CLASS}{named}'
 
 
 def binding_filter(claims: Sequence[Claim], volumes: Volumes, in_flight: Iterable[Member] = ()) -> Filter | None:

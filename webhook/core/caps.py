@@ -17,7 +17,7 @@ of it, so it says nothing: one per domain, for both classes (waiting is safe, an
 
 from __future__ import annotations
 
-from webhook.core.model import MemberClass
+from webhook.core.model import Group, MemberClass
 
 
 def cap(
@@ -50,6 +50,20 @@ def width(member_class: MemberClass, replicas: int, *, domains: int, copies: int
     if member_class is MemberClass.QUORUM:
         return max(1, _ceiling(replicas, _quorum_cap(replicas)))
     return max(least_domains(copies), min(copies, domains))
+
+
+def quorum_problem(group: Group, replicas: int, most: int | None, min_domains: int | None) -> str:
+    """What is said where `min-domains` makes the cap (`most`) such that one domain may take the quorum along, else "".
+
+    Two members have no majority without each other wherever they are, so nothing is lost by it.
+    """
+    if group.member_class is not MemberClass.QUORUM or not min_domains or most is None or replicas <= 2:
+        return ""
+    if 2 * (replicas - most) > replicas:
+        return ""
+    meant = "write tikv.min-domains if only TiKV is meant" if group.component == "pd" else "leave it out to keep that"
+    held = f"{min(most, replicas)} of {replicas} members"
+    return f"min-domains {min_domains} lets one domain hold {held}, and so the quorum of {group.component}: {meant}"
 
 
 def least_domains(copies: int) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from webhook.core.caps import cap, width
+from webhook.core.caps import cap, quorum_problem, width
 from webhook.core.counting import Census, take_census
 from webhook.core.feasibility import (
     Failure,
@@ -112,8 +112,13 @@ class Case:
             replicas=self.snapshot.desired.replicas,
             cap=self.cap,
             counts={domain: len(members) for domain, members in self.census.members.items()},
-            problems=self.snapshot.desired.options_of(self.placing.pod.name).problems + self.census.problems,
+            problems=self._problems(),
         )
+
+    def _problems(self) -> tuple[str, ...]:
+        desired, group = self.snapshot.desired, self.snapshot.group
+        quorum = quorum_problem(group, desired.replicas, self.cap, desired.options.min_domains)
+        return desired.options_of(self.placing.pod.name).problems + self.census.problems + ((quorum,) if quorum else ())
 
 
 def case_for(snapshot: Snapshot, placing: Placing) -> Case:

@@ -24,6 +24,15 @@ VERSION: Final = 1
 # The record goes wherever the pod goes, into every watch; annotations of a pod share 256 KiB.
 SIZE_LIMIT: Final = 2048
 
+# How reasons begin that are no node's: unbound, missing or lost claims, terms that cannot be used.
+_OF_THE_POD: Final = (
+    "pod has ",
+    "pod affinity ",
+    "the pod's ",
+    "persistentvolumeclaim ",
+    "a topology spread constraint ",
+)
+
 # How many counts and reasons, and how many characters of each text, are kept: the first row that fits.
 # The fields that are always kept come to 1.2 KiB with the longest names that Kubernetes allows.
 _ROOM: Final = ((64, 512), (32, 256), (16, 160), (8, 120), (4, 80), (2, 60), (1, 40), (0, 0))
@@ -106,10 +115,11 @@ def grouped_reasons(passed_over: Mapping[str, str]) -> tuple[str, ...]:
     """Reasons by node, grouped and counted as `kubectl describe` shows the scheduler's.
 
     "3 node(s) were unschedulable", "2 Insufficient cpu", …: the most frequent first, then by text. A node for which
-    there are several reasons counts for each.
+    there are several reasons counts for each. What is said of the pod, and so holds for all nodes, is not counted.
     """
     counted = Counter(each for reason in passed_over.values() for each in reason.split(AND))
-    return tuple(f"{count} {reason}" for reason, count in sorted(counted.items(), key=lambda item: (-item[1], item[0])))
+    ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(reason if reason.startswith(_OF_THE_POD) else f"{count} {reason}" for reason, count in ordered)
 
 
 def largest_counts(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Final
 
 from webhook.core import keys
 from webhook.core.case import Case
 from webhook.core.decision_record import grouped_reasons, largest_counts
 from webhook.core.model import MemberClass
+from webhook.core.remedies import LARGER_THAN_ANY_NODE
 
 # Beyond this a list is for the log, not for a sentence.
 SHOWN: Final = 5
+
+_NONE: Final = Decimal()
+_GIBI: Final = Decimal(2**30)
 
 UNTOUCHED: Final = "a set of one has no other member to be kept apart from"
 
 
 def of_guard(case: Case, kept_off: Mapping[str, str]) -> str:
     """Why no node is safe. `kept_off`: our reasons by node name, without full domains, which the counts show."""
-    sentences = [_limit(case), _holders(case)]
+    sentences = [_limit(case), _holders(case), *_too_large(case)]
     if _waits_for_more_domains(case):
         sentences.append(_held_back(case))
     if dead_ends := _dead_ends(case):
@@ -63,8 +68,10 @@ def of_room(in_the_way: str) -> str:
 
 
 def of_return(case: Case, domain: str) -> str:
-    """Why a member goes back to a domain that is not certainly within the cap."""
-    return f"its data is in domain {domain} only, so it goes back; {of_pin(case, domain)}"
+    """Why a member goes back to a domain that is not certainly within the cap, and what that makes of it."""
+    unknown = f"; where {_listed(case.census.unknown)} is, is not known" if case.census.unknown else ""
+    now = f"now {case.census.count(domain) + 1} of {case.cap}"
+    return f"its data is in domain {domain} only, so it goes back: {now}{unknown}"
 
 
 def of_waiting(case: Case, domain: str, passed_over: Mapping[str, str]) -> str:
@@ -102,6 +109,23 @@ def _held_back(case: Case) -> str:
         f"{in_use} of at least {case.width} {word}s are in use: until there are {case.width}, one store goes to each,"
         " and the next is held back"
     )
+
+
+def _too_large(case: Case) -> list[str]:
+    """What the pod asks for that no node has, however empty it is."""
+    found = []
+    for name, amount in sorted(case.placing.requests.items()):
+        largest = max((node.allocatable.get(name, _NONE) for node in case.where.index.by_name.values()), default=_NONE)
+        if amount > largest:
+            asked, has = _amount(name, amount), _amount(name, largest)
+            found.append(f"it asks for {asked} of {name}, {LARGER_THAN_ANY_NODE} ({has})")
+    return found
+
+
+def _amount(name: str, value: Decimal) -> str:
+    """An amount as people write it: bytes in Gi where they are many."""
+    is_large = name in ("memory", "ephemeral-storage") and value >= _GIBI
+    return f"{value / _GIBI:.4g}Gi" if is_large else f"{value.normalize():f}"
 
 
 def _dead_ends(case: Case) -> list[str]:

@@ -137,9 +137,9 @@ def _recognise_v1(pod: Pod) -> Recognised:
 
 
 def _recognise_generic(pod: Pod, owner: Mapping[str, Any] | None) -> Recognised:
+    # A class that is none is no reason to leave a pod alone whose owner wants it kept apart: `options.of_pod`.
     value = pod.labels[keys.CLASS_LABEL]
-    if value not in tuple(MemberClass):
-        return _not_a_member(f"the label {keys.CLASS_LABEL} is {value!r}; quorum or replicated is right")
+    member_class = MemberClass(value) if value in tuple(MemberClass) else MemberClass.QUORUM
     if pod.owner is None or not _is_stateful_set(pod.owner):
         return _not_a_member(f"its controller is {_owner_text(pod.owner)}, not a StatefulSet")
     if owner is None:
@@ -152,9 +152,9 @@ def _recognise_generic(pod: Pod, owner: Mapping[str, Any] | None) -> Recognised:
     group = Group(
         namespace=pod.namespace,
         cluster=pod.owner.name,
-        component=value,
+        component=member_class.value,
         family=Family.GENERIC,
-        member_class=MemberClass(value),
+        member_class=member_class,
         selector=tuple(sorted(selector.items())),
     )
     return Recognised(group)

@@ -66,7 +66,10 @@ class WhenUnplaceable(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options in force for one pod. `problems` says which annotation has a value that cannot be used."""
+    """The options in force for one pod.
+
+    `problems` says which annotation cannot be used; `set_by` where an option stands that is set, by its name.
+    """
 
     skip: bool = False
     placement: Placement = Placement.PIN
@@ -75,6 +78,7 @@ class Options:
     copies: int = 3
     min_domains: int | None = None
     problems: tuple[str, ...] = ()
+    set_by: Mapping[str, str] = field(default_factory=lambda: EMPTY, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@
 object. The first object that has the option decides: for skip, placement and when-unplaceable the pod, the
 group objects, the cluster object; for topology-key, copies and min-domains the objects only, since all members
 of a group must be counted by one rule. A value that cannot be used becomes the stricter default, and a
-sentence in `Options.problems`; so does a disagreement between group objects.
+sentence in `Options.problems`; so does a disagreement between group objects. A key of ours that is no option, or is
+not read where it stands, is a sentence there too: what is misspelt would be without effect in silence.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
 from webhook.core import keys
 from webhook.core.carriers import OptionCarriers
-from webhook.core.model import Options, Placement, WhenUnplaceable
+from webhook.core.model import MemberClass, Options, Placement, WhenUnplaceable
 from webhook.core.objects import EMPTY, Pod
+from webhook.core.strange_keys import strange_keys
 
 Annotations = Mapping[str, str]
 Value = TypeVar("Value")
@@ -112,15 +114,26 @@ def of_group(component: str, carriers: OptionCarriers) -> Options:
 
 
 def of_pod(component: str, pod: Pod, carriers: OptionCarriers) -> Options:
-    """The options in force for a pod of a group of this component."""
+    """The options in force for a pod of a group of this component.
+
+    The pod of a generic set whose class is none, so that nobody knows how many of it may be together, is only guarded.
+    """
     made_by = carriers.group_objects.get(pod.labels.get(keys.V2_GROUP, ""), EMPTY)
-    return resolve(
+    found = resolve(
         component,
         pod=pod.annotations,
         group_objects=tuple(carriers.group_objects.values()),
         cluster=carriers.cluster,
         own=made_by if carriers.by_label else None,
     )
+    value = pod.labels.get(keys.CLASS_LABEL, component)
+    if component not in tuple(MemberClass) or value in tuple(MemberClass):
+        return found
+    problem = (
+        f'the label {keys.CLASS_LABEL} is "{_shown(value)}": quorum or replicated is right, only the guard is used'
+    )
+    set_by = {**found.set_by, keys.PLACEMENT: f"the label {keys.CLASS_LABEL}"}
+    return replace(found, placement=Placement.GUARD, problems=(problem, *found.problems), set_by=set_by)
 
 
 def resolve(
@@ -140,28 +153,41 @@ def resolve(
     above = Level("cluster object", (cluster,), {keys.TOPOLOGY_KEY: keys.UPSTREAM_TOPOLOGY_KEY})
     shared = (Level("group object", group_objects), above)
     of_pod = (Level("pod", (pod,)), Level("group object", group_objects if own is None else (own,)), above)
-    problems: list[str] = []
-    return Options(
-        skip=_resolve(SKIP, component, of_pod, problems),
-        placement=_resolve(PLACEMENT, component, of_pod, problems),
-        when_unplaceable=_resolve(WHEN_UNPLACEABLE, component, of_pod, problems),
-        topology_key=_resolve(TOPOLOGY_KEY, component, shared, problems),
-        copies=_resolve(COPIES, component, shared, problems),
-        min_domains=_resolve(MIN_DOMAINS, component, shared, problems),
-        problems=tuple(dict.fromkeys(problems)),
+    reading = _Reading(component)
+    options = Options(
+        skip=reading.value(SKIP, of_pod),
+        placement=reading.value(PLACEMENT, of_pod),
+        when_unplaceable=reading.value(WHEN_UNPLACEABLE, of_pod),
+        topology_key=reading.value(TOPOLOGY_KEY, shared),
+        copies=reading.value(COPIES, shared),
+        min_domains=reading.value(MIN_DOMAINS, shared),
+        set_by=reading.set_by,
     )
+    strange = [text for level in of_pod for carried in level.objects for text in strange_keys(carried, level.where)]
+    return replace(options, problems=tuple(dict.fromkeys((*reading.problems, *strange))))
 
 
-def _resolve(option: Option[Value], component: str, levels: Sequence[Level], problems: list[str]) -> Value:
-    for level in levels:
-        found = [_read(option, key, value, level, problems) for key, value in _set_on(option, component, level)]
-        if found:
-            # By the text too: every member must get the same, whatever the order of the objects.
-            chosen = max(found, key=lambda value: (option.strictness(value), _text(value)))
-            if any(value != chosen for value in found):
-                problems.append(f"{level.where}s disagree on {option.name}: {_text(chosen)} is used")
-            return chosen
-    return option.default
+class _Reading:
+    """Reads the options of one component. `problems`: what cannot be used; `set_by`: where each option stands."""
+
+    def __init__(self, component: str) -> None:
+        self._component = component
+        self.problems: list[str] = []
+        self.set_by: dict[str, str] = {}
+
+    def value(self, option: Option[Value], levels: Sequence[Level]) -> Value:
+        """The option's value by the first level that has it, else its default."""
+        for level in levels:
+            given = _set_on(option, self._component, level)
+            found = [_read(option, key, value, level, self.problems) for key, value in given]
+            if found:
+                # By the text too: every member must get the same, whatever the order of the objects.
+                chosen = max(found, key=lambda value: (option.strictness(value), _text(value)))
+                if any(value != chosen for value in found):
+                    self.problems.append(f"{level.where}s disagree on {option.name}: {_text(chosen)} is used")
+                self.set_by[option.name] = f"annotation {given[found.index(chosen)][0]} of the {level.where}"
+                return chosen
+        return option.default
 
 
 def _set_on(option: Option[Value], component: str, level: Level) -> list[tuple[str, str]]:
@@ -180,12 +206,15 @@ def _read(option: Option[Value], key: str, value: str, level: Level, problems: l
     try:
         return option.read(value)
     except ValueError:
-        shown = value if len(value) <= SHOWN_CHARACTERS else value[: SHOWN_CHARACTERS - 3] + "..."
         problems.append(
-            f'annotation {key} of the {level.where} is "{shown}": {option.right} is right, '
+            f'annotation {key} of the {level.where} is "{_shown(value)}": {option.right} is right, '
             f"{_text(option.default)} is used"
         )
         return option.default
+
+
+def _shown(value: str) -> str:
+    return value if len(value) <= SHOWN_CHARACTERS else value[: SHOWN_CHARACTERS - 3] + "..."
 
 
 def _text(value: object) -> str:

@@ -39,6 +39,13 @@ def untouched_cause(pod: Pod, own: Options) -> Cause | None:
     return Cause.TIDB_SCHEDULER if pod.scheduler_name == keys.TIDB_SCHEDULER else None
 
 
+def untouched(cause: Cause, options: Options) -> Decision:
+    """The decision for a member that is left alone: it says which object has the option, where that is why."""
+    detail = options.set_by.get(keys.SKIP, "") if cause is Cause.SKIP_OPTION else ""
+    key, problems = options.topology_key, options.problems
+    return Decision(Outcome.UNTOUCHED, cause, topology_key=key, detail=detail, problems=problems)
+
+
 def decide_by_options(
     snapshot: Snapshot, placing: Placing, other_schedulers: Collection[str] = (), *, thorough: bool = True
 ) -> Decision:
@@ -48,13 +55,12 @@ def decide_by_options(
     """
     options = snapshot.desired.options_of(placing.pod.name)
     if options.skip:
-        key, problems = options.topology_key, options.problems
-        return Decision(Outcome.UNTOUCHED, Cause.SKIP_OPTION, topology_key=key, problems=problems)
+        return untouched(Cause.SKIP_OPTION, options)
     decision = decide(snapshot, placing, thorough=thorough)
     if placing.pod.scheduler_name in other_schedulers:
         return without_pin(decision, Cause.OTHER_SCHEDULER, snapshot, placing)
     if options.placement is Placement.GUARD:
-        return without_pin(decision, Cause.GUARD_OPTION, snapshot, placing)
+        return without_pin(decision, Cause.GUARD_OPTION, snapshot, placing, options.set_by.get(keys.PLACEMENT, ""))
     if decision.outcome in PINNING and (obstacle := _obstacle(decision, placing)):
         return without_pin(decision, Cause.REQUESTER_FIELDS, snapshot, placing, obstacle)
     return decision

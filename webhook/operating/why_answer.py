@@ -10,11 +10,11 @@ from webhook.core import keys
 from webhook.core.counting import guard_key
 from webhook.core.decision_record import largest_counts
 from webhook.core.explanation import Explanation
-from webhook.core.messages import TEXTS, text_of
 from webhook.core.model import Decision, Group
 from webhook.core.objects import Pod
 from webhook.core.outcomes import Cause, Outcome
 from webhook.core.policy import nothing_to_decide
+from webhook.core.texts import TEXTS, text_of
 from webhook.operating.page import listed
 from webhook.operating.why import Story
 
