@@ -81,7 +81,7 @@ def place_sets(ground: Ground, arm: Arm, sets: Sets, *, nodes: int, limit: float
 
 
 def wait_settled(arrivals: Arrivals, wanted: int, possible: int, limit: float, patience: float = PATIENCE) -> bool:
-    """Wait until sets have settled, or nothing has come of them for `patience` (s); False if `limit` (s) comes first."""
+    """Wait until sets have settled, or nothing more comes of them for `patience` (s); False if `limit` (s) is first."""
     began = time.monotonic()
     end = began + limit
     while (now := time.monotonic()) < end:
