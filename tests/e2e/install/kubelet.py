@@ -59,7 +59,11 @@ class Kubelet:
 
     def all_ended(self) -> bool:
         """Whether no process of any pod runs, also of pods that are gone from the API server."""
-        return not self.pods and not any(thread.is_alive() for thread in self._threads)
+        return not self.pods and not self.busy()
+
+    def busy(self) -> bool:
+        """Whether a pod is starting, or stopping: one that the API server has no more may answer still."""
+        return any(thread.is_alive() for thread in self._threads)
 
     def backends(self, port: int) -> list[int]:
         """Where the ready pods listen for this container port."""

@@ -13,6 +13,7 @@ import webhook
 from e2e import objects
 from e2e.api import Api, running
 from e2e.install.helm import CHART, HelmError
+from e2e.install.pod import RunningPod
 from e2e.install.release import Release, merged
 from e2e.objects import Object
 from e2e.place import pin_of
@@ -39,6 +40,12 @@ def newer() -> Iterator[str]:
     ledger.write_text(text)
     yield str(folder)
     shutil.rmtree(folder)
+
+
+def wait_replaced(release: Release, before: list[RunningPod]) -> None:
+    """Wait until other pods answer, and those from before have ended: API servers keep their connections to these."""
+    release.kubelet.wait_replaced(before, 2)
+    wait_until(lambda: not release.kubelet.busy(), "the old pods to end", 60)
 
 
 def member(api: Api, namespace: str, ordinal: int) -> Object | None:
@@ -79,7 +86,7 @@ def test_after_a_failed_upgrade_and_a_rollback_pods_are_placed_again_within_twic
     first = release.kubelet.running()
     environment = [{"name": "PYTHONPATH", "value": newer}]
     release.upgrade(**merged(SETTINGS, {"webhook": {"extraEnv": environment}}))
-    release.kubelet.wait_replaced(first, 2)
+    wait_replaced(release, first)
     assert outcome_of(recreated(api, namespace, 0)) == "pinned"
     assert any('"v":2' in record for record in records(api, namespace))
     # Pods of the next upgrade do not even start: it fails, and those of the upgrade before go on.
@@ -92,7 +99,7 @@ def test_after_a_failed_upgrade_and_a_rollback_pods_are_placed_again_within_twic
     second = release.kubelet.running()
     release.helm.run("rollback", release.name, "1", "-n", release.namespace)
     release.swap_service()
-    release.kubelet.wait_replaced(second, 2)
+    wait_replaced(release, second)
     assert release.bundles() == bundles
     assert outcome_of(recreated(api, namespace, 1)) == "guarded NewerFormat"
 

@@ -92,10 +92,9 @@ def place(page: Page, api: Api) -> None:
     page.say("## A set of three TiKV stores, created at once")
     api.create(objects.stateful_set(CLUSTER))
     api.wait_for("Pod", running(3), CLUSTER, labels=LABELS)
-    columns = (
-        "NAME:.metadata.name,NODE:.spec.nodeName,ASSIGNED:.metadata.annotations.tidb-ha-webhook\\.io/assigned-node"
-    )
-    page.kubectl(f"get pods -n {CLUSTER} -o custom-columns={columns}")
+    assigned = ".metadata.annotations.tidb-ha-webhook\\.io/assigned-node"
+    # Quoted: else the backslash would be taken away, as a shell does it.
+    page.kubectl(f"get pods -n {CLUSTER} -o custom-columns='NAME:.metadata.name,NODE:.spec.nodeName,PIN:{assigned}'")
 
 
 def rotate(page: Page, api: Api, release: Release) -> None:
