@@ -89,7 +89,7 @@ install-check: $(VENV)/.installed control-plane helm cert-manager ## install the
 install-long: $(VENV)/.installed control-plane helm cert-manager ## the same with the promised number of rounds; the counts are at the end
 	@E2E_ROUNDS=stated $(BIN)/pytest -q -s $(INSTALL)
 
-bench: $(VENV)/.installed control-plane ## print timings, as ratios within one run (about 25 min; PARTS="sets calls" for some)
+bench: $(VENV)/.installed control-plane ## print timings, as ratios within one run (PARTS="sets calls" for some of it)
 	@PYTHONPATH=tests $(BIN)/python -m bench $(PARTS)
 
 clean: ## remove what the targets above made
