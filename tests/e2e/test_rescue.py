@@ -1,4 +1,7 @@
-"""Pods that wait where they cannot run are freed: by one leader, once, and only for something better."""
+"""Pods that wait where they cannot run are freed: by one leader, once, and only for something better.
+
+And what the leader does besides: audits, and the sweep of what is over.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ from e2e.objects import Object
 from e2e.place import Create, HandSet, Place, gone, node_of, per_node, pin_of
 from e2e.replicas import SERVICE, Replica, Webhook, outcome_of
 from e2e.waiting import wait_until
+from webhook.controller.auditing import PERIOD
+from webhook.core.keys import PREFIX
 
 pytestmark = pytest.mark.e2e
 
@@ -29,10 +34,13 @@ WITHIN = 30.0
 """Seconds in which a pod has its place after there is one for it."""
 TAKEOVER = 20.0
 """Seconds until another replica leads after the leader has died: the Lease, and a question."""
+AUDIT = PERIOD + 30.0
+"""Seconds in which a breach is seen: one period, and some for the audit itself."""
 
 GATE = "e2e.test/hold"
 UNSEEN = "e2e.test/unseen"
 LEADING = "tidb_ha_webhook_controller_leading"
+STACKED = 'tidb_ha_webhook_audit_findings{kind="Stacked"}'
 REPLACED = 'tidb_ha_webhook_rescues_total{kind="pinned",result="replaced"}'
 # Admitted while we were away; it stands for what the floor puts in.
 SEEN_ONLY = {"objectSelector": {"matchExpressions": [{"key": UNSEEN, "operator": "DoesNotExist"}]}}
@@ -319,3 +327,38 @@ def test_two_leaders_at_once_free_no_pod_twice(
     assert per_node(pods) == [1, 1, 1]
     assert bad not in map(node_of, pods)
     assert [len(gated.lives[pod["metadata"]["name"]]) for pod in pods] == [1, 1, 2]
+
+
+@pytest.mark.usefixtures("advanced_sets")
+def test_a_breach_made_by_hand_is_seen_within_one_period_and_what_is_over_is_swept(
+    create: Create, rescue_place: Place, rescuers: Webhook, tell: Tell
+) -> None:
+    create(*objects.local_cluster(THREE))
+    kept_apart = HandSet(rescue_place, cluster="swept")
+    kept_apart.start(3)
+    kept_apart.wait_placed(3)
+    assert records_of(rescue_place, "swept")
+    by_hand = HandSet(rescue_place)
+    by_hand.create_claims(range(3))
+    for ordinal in range(3):
+        pod = objects.member_pod(by_hand.set, ordinal, nodeName="n0")
+        pod["metadata"]["labels"][UNSEEN] = "true"
+        rescue_place.api.create(pod)
+    began = time.monotonic()
+
+    def seen() -> Object | None:
+        return next((event for event in events_of(rescue_place, "AuditStacked")), None)
+
+    event = wait_until(seen, "an event AuditStacked", AUDIT)
+    tell(f"the breach was said {time.monotonic() - began:.1f} s after it was made")
+    assert "n0 holds 3 members (db-tikv-0, db-tikv-1, db-tikv-2), at most 1 may be there" in event["message"]
+    assert event["involvedObject"]["name"] == "db-tikv"
+    assert leader(rescuers).metrics()[STACKED] >= 1
+
+    wait_until(lambda: not records_of(rescue_place, "swept"), "what is over to be swept", AUDIT)
+    tell(f"nothing that is over is on the claims {time.monotonic() - began:.1f} s after that")
+
+
+def records_of(place: Place, cluster: str) -> list[str]:
+    """The keys of our annotations on the claims of a cluster."""
+    return [key for claim in place.claims(cluster) for key in annotations_of(claim) if key.startswith(PREFIX)]

@@ -8,7 +8,9 @@ import pytest
 
 from e2e import objects
 from e2e.api import Api, running
+from e2e.install.load import member, steady_load
 from e2e.install.release import Release
+from e2e.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -59,6 +61,20 @@ def test_an_upgrade_keeps_who_leads(api: Api, new_release: Callable[..., Release
     (after,) = (each for each in api.list("Lease", release.namespace) if each["metadata"]["name"] == "rel-controller")
     assert after["metadata"]["labels"]["upgraded"] == "yes"
     assert holder(after) in set(map(holder, lease))
+
+
+def test_an_upgrade_from_a_release_without_it_fails_no_call(api: Api, new_release: Callable[..., Release]) -> None:
+    strict = {"webhook": {"failurePolicy": "Fail"}, "floor": {"enabled": False}}
+    release = new_release()
+    release.install(**strict)
+    release.kubelet.wait_ready(2)
+    release.wait_called(member())
+    with steady_load(api, member()) as tally:
+        release.upgrade(**strict, **ENABLED)
+        release.kubelet.wait_ready(4)
+        wait_until(lambda: tally.calls >= 300, "300 calls", 120)
+    print(f"from a release without a controller: {tally}")  # the transcript
+    assert (tally.failures, tally.undecided) == ([], 0)
 
 
 def holder(lease: objects.Object) -> str:
