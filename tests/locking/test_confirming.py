@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from cluster_objects import SPACE, a_claim, a_cluster, a_node, a_pod, a_set, a_v1_world, a_volume, claims
+from locking.asking import PVC, SECOND_WRITE, SWAP
 from stand import Stand
 from still_inventory import follow, inventory_of
 
@@ -18,7 +19,7 @@ from webhook.core.manifests import pod_from
 from webhook.core.model import Decision, Placing, Snapshot
 from webhook.core.outcomes import Cause, Outcome
 from webhook.deadline import Deadline
-from webhook.errors import UnknownOutcome
+from webhook.errors import Forbidden, UnknownOutcome
 from webhook.locking.confirming import CHANGING
 from webhook.locking.protocol import Answer, Request
 from webhook.locking.round import Round
@@ -294,12 +295,42 @@ def test_a_node_that_was_promised_to_another_groups_member_has_its_room_no_more(
     assert scene.ask(pod=large("db-pd-0"), writes=False)["db-pd-0"].decision.node == "n1"
 
 
+def test_a_pod_that_came_and_went_between_two_rounds_holds_nothing() -> None:
+    scene = Scene(*a_v1_world(), a_set("pd"), *claims(3, "pd"))
+    node = scene.ask()["db-tikv-0"].decision.node
+    assert promised_to_others(scene) == [node]
+    scene.stand.cluster.create(PODS, a_pod("db-tikv-0", nodeName=node), namespace=SPACE, timeout=1)
+    follow(scene.inventory)
+    scene.stand.cluster.delete(PODS, "db-tikv-0", namespace=SPACE, timeout=1)
+    follow(scene.inventory)
+    assert promised_to_others(scene) == []
+
+
+def test_a_node_counts_for_other_groups_from_the_decision_on_and_no_more_where_it_is_not_answered() -> None:
+    scene = Scene(*a_v1_world(), a_set("pd"), *claims(3, "pd"))
+    seen: list[list[str]] = []
+
+    def look() -> None:
+        seen.append(promised_to_others(scene))
+
+    scene.stand.door.happens(SWAP, look)
+    scene.stand.door.fails(SECOND_WRITE, Forbidden("patch", PVC, status=403))
+    decision = scene.ask()["db-tikv-0"].decision
+    assert decision.cause is Cause.API_FORBIDDEN
+    assert [len(nodes) for nodes in seen] == [1]
+    assert promised_to_others(scene) == []
+
+
+def promised_to_others(scene: Scene) -> list[str]:
+    """The nodes that the decision about a PD pod would find promised to TiKV pods."""
+    store, pod = scene.tools.cluster, pod_from(a_pod("db-pd-0"), namespace=SPACE)
+    assert isinstance(store, GroupStore)
+    group = recognise(pod).group
+    assert group is not None
+    return list(store.read_group(group, (), [Placing(pod)], Deadline.after(BUDGET)).promised)
+
+
 def test_what_a_dry_run_was_answered_is_promised_to_nobody() -> None:
     scene = Scene(*a_v1_world(), a_set("pd"), *claims(3, "pd"))
-    store = scene.tools.cluster
-    assert isinstance(store, GroupStore)
     scene.ask(writes=False)
-    group = recognise(pod_from(a_pod("db-pd-0"), namespace=SPACE)).group
-    assert group is not None
-    state = store.read_group(group, (), [Placing(pod_from(a_pod("db-pd-0"), namespace=SPACE))], Deadline.after(BUDGET))
-    assert state.promised == {}
+    assert promised_to_others(scene) == []

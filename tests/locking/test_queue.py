@@ -72,6 +72,9 @@ class HeldCluster:
     def promise(self, group: Group, placing: Placing, node_name: str, claims: Iterable[Claim]) -> None:
         """Nothing: there is no other group."""
 
+    def withdraw(self, placing: Placing) -> None:
+        """Nothing: there is no other group."""
+
     def _as_written(self, claim: Claim) -> Claim:
         return make_claim(claim.name, annotations=dict(self._annotations.get(claim.name, {})))
 

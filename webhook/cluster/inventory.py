@@ -106,6 +106,10 @@ class Inventory:
             *(follower(kind, self._catalogues[kind.resource], slow) for kind in _CATALOGUED),
         )
 
+    def tell_of_pods(self, seen: Callable[[Key, str], None]) -> None:
+        """Have `seen` called, at once and in the follower's thread, for each pod that comes to a node."""
+        self._pods.seen = seen
+
     def start(self) -> None:
         """Begin to follow; does nothing when it has begun already."""
         with self._lock:

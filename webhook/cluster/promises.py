@@ -1,8 +1,8 @@
 """What pods of other groups that are on their way will take: room on nodes, and volumes.
 
-Best effort: of answers whose pod cannot be seen yet only this process's own are known. A pod exists some milliseconds
-after its answer, and is seen some more after that; its volumes are taken when the scheduler has bound it. Until then
-a decision about another group would take the same room, or the same volume, for free.
+Best effort: of pods that cannot be seen yet only those that this process decides about are known. A pod exists some
+milliseconds after its answer, and is seen some more after that; its volumes are taken when the scheduler has bound
+it. Until then a decision about another group would take the same room, or the same volume, for free.
 """
 
 from __future__ import annotations
@@ -46,10 +46,22 @@ class Promises:
         self._promises: dict[Key, _Promise] = {}
 
     def add(self, group: Group, placing: Placing, node_name: str, claims: Iterable[Claim] = ()) -> None:
-        """The pod was answered with this node, and has these claims; an earlier answer for its name is forgotten."""
+        """The pod is to get this node, and has these claims; what was promised to its name before is forgotten."""
         with self._lock:
             key = placing.pod.namespace, placing.pod.name
             self._promises[key] = _Promise(group, node_name, placing.requests, tuple(claims), self._clock())
+
+    def seen(self, key: Key, node_name: str) -> None:
+        """The pod of this namespace and name is at a node: from now on it counts as itself, as long as it is there."""
+        with self._lock:
+            promise = self._promises.get(key)
+            if promise is not None and promise.node_name == node_name:
+                del self._promises[key]
+
+    def withdraw(self, placing: Placing) -> None:
+        """The pod gets no node after all."""
+        with self._lock:
+            self._promises.pop((placing.pod.namespace, placing.pod.name), None)
 
     def of_others(self, group: Group, seen: Placed) -> Mapping[str, Mapping[str, Decimal]]:
         """What pods of other groups that are not `seen` yet will ask, by node."""

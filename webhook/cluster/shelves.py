@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Generic, TypeVar
@@ -110,10 +110,14 @@ class NodeShelf(Shelf[Node, tuple[Node, ...]]):
 
 
 class PodShelf(Shelf[PodOnNode, Placed]):
-    """Pods by node. Only the nodes where something has changed are added up again for a view."""
+    """Pods by node. Only the nodes where something has changed are added up again for a view.
+
+    `seen` is told of each pod that comes to a node, by namespace and name, and of the node's name.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self.seen: Callable[[Key, str], None] = _nobody_looks
         self._by_node: dict[str, dict[Key, PodOnNode]] = {}
         self._changed: set[str] = set()
         self._last = Placed()
@@ -125,6 +129,7 @@ class PodShelf(Shelf[PodOnNode, Placed]):
         if new is not None:
             self._by_node.setdefault(new.node_name, {})[_key] = new
             self._changed.add(new.node_name)
+            self.seen(_key, new.node_name)
 
     def _make_view(self) -> Placed:
         changed = {name: tuple(self._by_node[name].values()) for name in self._changed}
@@ -138,6 +143,10 @@ class PodShelf(Shelf[PodOnNode, Placed]):
         self._changed.clear()
         self._last = Placed(self._last.pods.moved(changed), rooms)
         return self._last
+
+
+def _nobody_looks(_key: Key, _node_name: str) -> None:
+    """Nobody has asked to be told."""
 
 
 Pools = Mapping[str, Pool]

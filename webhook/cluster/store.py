@@ -40,6 +40,9 @@ class GroupStore:
         self._door = door
         self._surroundings = SurroundingsReader(inventory)
         self._promises = Promises()
+        if inventory is not None:
+            # Also of pods that come and go between two rounds.
+            inventory.tell_of_pods(self._promises.seen)
 
     def list_claims(self, group: Group, deadline: Deadline) -> ClaimListing:
         """Step 1: the group's claims by label, and the API server's time of that moment."""
@@ -88,8 +91,12 @@ class GroupStore:
         return tuple(_fresh_volume(reader, name) for name in sorted(names))
 
     def promise(self, group: Group, placing: Placing, node_name: str, claims: Iterable[Claim]) -> None:
-        """After the answer: until the pod is seen, it counts on its node for the other groups."""
+        """Step 4: until the pod is seen, it counts on its node for the other groups."""
         self._promises.add(group, placing, node_name, claims)
+
+    def withdraw(self, placing: Placing) -> None:
+        """The pod gets no node after all: it counts nowhere."""
+        self._promises.withdraw(placing)
 
     def get_claim(self, namespace: str, name: str, deadline: Deadline) -> Claim | None:
         """One claim, None if there is none of that name (yet)."""

@@ -6,6 +6,7 @@
     waiting        the requests of a round without an answer, and the time that is left for them
     young_claims   claims that are waited for a moment
     confirming     a node that was only proposed is read before it is promised
+    promising      what the pods will take counts for other groups from the decision on
     writing        steps 5 and 6: ledger and second records
     unanswered     the entries that a round wrote and has not answered
     sweeping       entries that are over are taken off the claims of quiet groups

@@ -8,7 +8,7 @@ from webhook.core import ledger
 from webhook.core.lock_claim import second_record_claim
 from webhook.core.model import ClaimListing, Entry, Group, GroupState, Snapshot
 from webhook.core.objects import Claim
-from webhook.core.rounds import Planned
+from webhook.core.rounds import Planned, own_claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +56,11 @@ def snapshot_of(group: Group, listing: ClaimListing, state: GroupState, live: tu
         promised=state.promised,
         namespaces=state.namespaces,
     )
+
+
+def same_life(plan: Planned, before: Sequence[Claim], after: Sequence[Claim]) -> bool:
+    """Whether the member's own claim is the one that was decided on, and not being deleted."""
+    then, now = own_claim(plan.placing, before), own_claim(plan.placing, after)
+    if then is None:
+        return True
+    return now is not None and now.uid == then.uid and not now.deleting

@@ -38,7 +38,11 @@ class GroupCluster(Protocol):
         ...
 
     def promise(self, group: Group, placing: Placing, node_name: str, claims: Iterable[Claim]) -> None:
-        """The pod, with these claims, was answered with this node: until it can be seen it counts for other groups."""
+        """The pod, with these claims, is to get this node: until it can be seen there it counts for other groups."""
+        ...
+
+    def withdraw(self, placing: Placing) -> None:
+        """The pod gets no node after all."""
         ...
 
     def swap(self, claim: Claim, annotations: dict[str, str | None], deadline: Deadline) -> None:

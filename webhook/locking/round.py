@@ -17,8 +17,7 @@ from webhook.core.model import ClaimListing, Entry, Group, GroupState, Placing, 
 from webhook.core.objects import Claim
 from webhook.core.outcomes import Cause, Outcome
 from webhook.core.policy import ASKED_FOR
-from webhook.core.rounds import Planned, own_claim, plan_round
-from webhook.core.volumes import claims_of_pod
+from webhook.core.rounds import Planned, plan_round
 from webhook.errors import (
     ApiError,
     Conflict,
@@ -30,8 +29,9 @@ from webhook.errors import (
     TooManyRequests,
     UnknownOutcome,
 )
-from webhook.locking.attempt import Attempt, snapshot_of
+from webhook.locking.attempt import Attempt, same_life, snapshot_of
 from webhook.locking.confirming import plan_confirmed
+from webhook.locking.promising import Promising
 from webhook.locking.protocol import Answer, Request
 from webhook.locking.tools import RoundTools
 from webhook.locking.waiting import WaitingRequests
@@ -63,9 +63,16 @@ class Round:
         self._cluster = tools.cluster
         self._writes = writes
         self._writer = RecordWriter(tools.cluster, self._waiting.deadline)
+        self._promising = Promising(tools.cluster, group)
 
     def run(self) -> None:
         """Attempt until every request has its answer or no budget is left."""
+        try:
+            self._run()
+        finally:
+            self._promising.withdraw()
+
+    def _run(self) -> None:
         while self._waiting.anybody():
             self._waiting.attempts += 1
             try:
@@ -100,6 +107,8 @@ class Round:
         if attempt is None:
             return
         # Also without new entries: those of an earlier attempt that went unanswered would hold nodes for nothing.
+        if self._writes:
+            self._promising.make(attempt)
         if self._writes and (attempt.entries or self._writer.unanswered.tokens):
             self._writer.remove_leftovers(attempt)
             self._writer.swap(attempt)
@@ -206,7 +215,7 @@ class Round:
             and self._all_were_seen(attempt, recorded)
         ):
             return ()
-        return tuple(plan for plan in attempt.planned if _same_life(plan, attempt.listing.claims, claims))
+        return tuple(plan for plan in attempt.planned if same_life(plan, attempt.listing.claims, claims))
 
     def _ledger_holds(self, attempt: Attempt, recorded: ledger.ClaimRecords) -> bool:
         return attempt.new_tokens <= recorded.unbroken_tokens(attempt.lock)
@@ -224,15 +233,13 @@ class Round:
         return recorded.entries().keys() <= known | self._writer.unanswered.tokens
 
     def _answer(self, attempt: Attempt, confirmed: Sequence[Planned]) -> None:
+        self._promising.keep(plan.placing.pod.name for plan in confirmed)
         for plan in confirmed:
             member = plan.placing.pod.name
             token = plan.entry.token if plan.entry is not None and self._writes else ""
             if plan.entry is not None and token:
                 self._writer.unanswered.answer(token)
                 self._tools.memory.remember(self._group, plan.entry)
-                if plan.entry.node:
-                    claims = claims_of_pod(plan.placing.pod, attempt.state.volumes.claims)
-                    self._cluster.promise(self._group, plan.placing, plan.entry.node, claims)
             own = frozenset(entry.token for entry in attempt.live if entry.member == member)
             self._waiting.give(member, plan.decision, token, own)
         if len(confirmed) < len(attempt.planned):
@@ -240,11 +247,3 @@ class Round:
 
     def _get_claim(self, name: str) -> Claim | None:
         return self._cluster.get_claim(self._group.namespace, name, self._waiting.deadline())
-
-
-def _same_life(plan: Planned, before: Sequence[Claim], after: Sequence[Claim]) -> bool:
-    """Whether the member's own claim is the one that was decided on, and not being deleted."""
-    then, now = own_claim(plan.placing, before), own_claim(plan.placing, after)
-    if then is None:
-        return True
-    return now is not None and now.uid == then.uid and not now.deleting
