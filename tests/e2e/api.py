@@ -202,3 +202,8 @@ def ready_for_pods(node: Object) -> bool:
     taints = {taint["key"] for taint in node["spec"].get("taints", [])}
     conditions = {c["type"]: c["status"] for c in node["status"].get("conditions", [])}
     return conditions.get("Ready") == "True" and "node.kubernetes.io/not-ready" not in taints
+
+
+def ready_for_claims(volume: Object) -> bool:
+    """Whether the controller manager has seen a new volume: before, nobody binds it or counts it as room."""
+    return volume.get("status", {}).get("phase", "Pending") != "Pending"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from e2e import objects
-from e2e.api import Api, ready_for_pods
+from e2e.api import Api, ready_for_claims, ready_for_pods
 from e2e.chart import SWITCH
 from e2e.control_plane import ControlPlane, missing_binaries
 from e2e.fault_proxy import FaultProxy
@@ -79,7 +79,7 @@ def api(control_plane: ControlPlane) -> Iterator[Api]:
 
 @pytest.fixture
 def create(api: Api) -> Iterator[Callable[..., list[Object]]]:
-    """A function that creates objects, and waits for nodes to be usable; all is gone after the test."""
+    """A function that creates objects, and waits for nodes and volumes to be usable; all is gone after the test."""
     created: list[Object] = []
 
     def create(*manifests: Object) -> list[Object]:
@@ -87,8 +87,14 @@ def create(api: Api) -> Iterator[Callable[..., list[Object]]]:
         for manifest in manifests:
             made.append(api.create(manifest))
             created.append(made[-1])
-        if nodes := {found["metadata"]["name"] for found in made if found["kind"] == "Node"}:
-            api.wait_for("Node", lambda seen: all(ready_for_pods(n) for n in seen if n["metadata"]["name"] in nodes))
+        names = {
+            kind: {found["metadata"]["name"] for found in made if found["kind"] == kind}
+            for kind in ("Node", "PersistentVolume")
+        }
+        for kind, usable in (("Node", ready_for_pods), ("PersistentVolume", ready_for_claims)):
+            if named := names[kind]:
+                wanted = _all_of(named, usable)
+                api.wait_for(kind, wanted)
         return made
 
     yield create
@@ -112,6 +118,10 @@ def namespace(api: Api, create: Create, request: pytest.FixtureRequest) -> Itera
     """
     with fresh_namespace(api, request.node.name) as name:
         yield name
+
+
+def _all_of(names: set[str], usable: Callable[[Object], bool]) -> Callable[[list[Object]], bool]:
+    return lambda found: all(usable(one) for one in found if one["metadata"]["name"] in names)
 
 
 def _none_of(uids: set[str]) -> Callable[[list[Object]], bool]:

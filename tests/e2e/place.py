@@ -102,6 +102,7 @@ class Place:
 
     def renew_volumes(self, which: Callable[[Object], bool] = bool) -> None:
         """Replace the local volumes that claims of this namespace have used, each by a fresh one on its node."""
+        fresh = []
         for volume in self.api.list("PersistentVolume"):
             if volume["spec"].get("claimRef", {}).get("namespace") != self.namespace or gone(volume):
                 continue
@@ -110,10 +111,13 @@ class Place:
             self.api.delete("PersistentVolume", volume["metadata"]["name"], missing_ok=True)
             terms = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
             name = terms[0]["matchExpressions"][0]["values"][0]
-            fresh = objects.local_volume(
-                f"{name}-fresh-{next(_numbers)}", name, storage_class=volume["spec"]["storageClassName"]
+            fresh.append(
+                objects.local_volume(
+                    f"{name}-fresh-{next(_numbers)}", name, storage_class=volume["spec"]["storageClassName"]
+                )
             )
-            self.create(fresh)
+        # All in one call, which waits for them.
+        self.create(*fresh)
 
 
 def gone(found: Object) -> bool:

@@ -68,7 +68,7 @@ def test_a_healthy_set_of_nine_restarts_onto_its_nodes_without_a_warning(create:
 
 
 def test_a_class_that_binds_at_once_gives_nine_members_the_nodes_of_their_volumes(
-    api: Api, create: Create, place: Place, tell: Tell
+    create: Create, place: Place, tell: Tell
 ) -> None:
     create(*objects.local_cluster(THREE, volumes=0))
 
@@ -76,7 +76,6 @@ def test_a_class_that_binds_at_once_gives_nine_members_the_nodes_of_their_volume
         name = f"at-once-{cluster}"
         create(objects.storage_class(name, binding_mode="Immediate"))
         create(*(objects.local_volume(f"{n}-{cluster}-{i}", n, storage_class=name) for n in THREE for i in range(3)))
-        api.wait_for("PersistentVolume", lambda found: all(v["status"]["phase"] != "Pending" for v in found))
         place.start(cluster=cluster, replicas=9, storage_class=name)
         # Nine volumes, three on each node: the binder deals them out, and every member goes to its own.
         pods = place.wait_running(9, cluster)
