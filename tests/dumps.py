@@ -71,8 +71,24 @@ def a_set(
 
 
 def a_cluster_with(*more: Manifest, nodes: Iterable[str] = ("n1", "n2", "n3")) -> list[Manifest]:
-    """The objects of a cluster: nodes, the class, and more."""
-    return [*(a_node(name) for name in nodes), a_class(), *more]
+    """The objects of a cluster: nodes, the class, the namespace, pods as every cluster has some, and more."""
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    return [*(a_node(name) for name in nodes), a_class(), space, *system_pods(), *more]
+
+
+def system_pods() -> list[Manifest]:
+    """Pods of two namespaces that ask for nothing, on a node that is not there."""
+    status, spec = {"phase": "Running"}, {"nodeName": "elsewhere", "containers": [{"name": "c"}]}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "namespace": space},
+            "spec": spec,
+            "status": status,
+        }
+        for space in ("kube-system", "monitoring")
+    ]
 
 
 def a_plain_pod(name: str = "web-0", **metadata: Any) -> Manifest:

@@ -299,7 +299,7 @@ def test_what_is_kept_can_be_planned_and_is_what_the_webhook_was_asked(tmp_path:
     planned = CliRunner().invoke(
         main, ["plan", "--cluster", f"{folder}/dump.yaml", "-f", f"{folder}/sets.yaml", "-o", "json"]
     )
-    assert planned.exit_code == 0, planned.output
+    assert (planned.exit_code, planned.stderr) == (0, ""), planned.output
     assert len({pod["node"] for pod in json.loads(planned.stdout)["pods"] if "tikv" in pod["pod"]}) == 3
     review = json.loads((folder / "reviews" / "example2-tikv-0.json").read_text())
     assert review["request"]["name"] == "example2-tikv-0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import fields
 from pathlib import Path
@@ -21,12 +22,14 @@ from dumps import (
     pods_of_set,
     write,
 )
+from rich.console import Console
 
 from webhook.cli import main
 from webhook.core import keys
 from webhook.embedded.reviews import review_of
-from webhook.planning.plan import Row, Verdict, all_placed
-from webhook.planning.report import as_json, summary
+from webhook.planning.doubts import Doubt
+from webhook.planning.report import as_json, exit_code, print_table, summary
+from webhook.planning.rows import Row, Verdict, all_placed, warnings_of
 from webhook.settings import Settings, variable
 
 WIDE = {"COLUMNS": "200"}
@@ -96,7 +99,10 @@ def test_a_pod_without_a_place_is_exit_code_1_with_its_warning_on_standard_error
     assert waiting.split()[:3] == ["t1/db-tikv-2", "guarded", "(NoSafeNode)"]
     assert "2 of at least 3 nodes are in use" in waiting
     assert result.stdout.splitlines()[-1] == "3 pod(s): 2 placed, 1 not placed"
-    assert result.stderr.startswith("Warning: db-tikv-2 of t1/db/tikv waits apart from its siblings: ")
+    assert result.stderr == (
+        "Warning: db-tikv-2 of t1/db/tikv: waits apart from its siblings: no node that can take it is within the cap of"
+        " its group. Add a node.\n"
+    )
 
 
 def test_json_has_group_domain_warnings_and_the_patch(place: Place):
@@ -208,15 +214,16 @@ def test_a_pod_that_is_left_alone_says_why(place: Place, pod: Manifest, reason: 
     assert answer["reason"]
 
 
-def test_a_generic_pod_without_its_set_is_not_placed(place: Place):
+def test_a_generic_pod_without_its_set_cannot_be_known(place: Place):
     pod = pods_of_set(a_set("raft", labels={keys.CLASS_LABEL: "quorum"}))[0]
 
     result = place.plan(a_cluster_with(), pod)
 
-    (answer,) = json.loads(result.stdout)["pods"]
-    assert (answer["cause"], answer["verdict"]) == ("UnusableSelector", "not placed")
-    assert "StatefulSet raft was not found" in answer["reason"]
-    assert result.exit_code == 1
+    answers = json.loads(result.stdout)
+    (answer,) = answers["pods"]
+    assert (answer["cause"], answer["verdict"]) == ("UnusableSelector", "not known")
+    assert answer["reason"] == "StatefulSet raft was not found; add it, or give it with -f"
+    assert (answers["known"], answers["allPlaced"], result.exit_code) == (False, False, 3)
 
 
 def test_a_review_of_something_else_is_left_alone(tmp_path: Path):
@@ -256,7 +263,9 @@ def test_a_set_of_none_has_nothing_to_place(place: Place):
     ("row", "verdict"),
     [
         pytest.param(Row("t1", "p", "pinned", node="n1"), Verdict.PLACED, id="pinned"),
-        pytest.param(Row("t1", "p", "returned", node="n1"), Verdict.PLACED, id="returned"),
+        pytest.param(Row("t1", "p", "returned", node="n1", above_cap=True), Verdict.ABOVE_CAP, id="above the cap"),
+        pytest.param(Row("t1", "p", "returned", node="n1"), Verdict.MAYBE_ABOVE_CAP, id="a sibling is unknown"),
+        pytest.param(Row("t1", "p", "guarded", "ApiTrouble", known=False), Verdict.UNKNOWN, id="no owner"),
         pytest.param(Row("t1", "p", "returned-waiting"), Verdict.NOT_PLACED, id="waits for its data"),
         pytest.param(Row("t1", "p", "guarded", "NoSafeNode"), Verdict.NOT_PLACED, id="guarded"),
         pytest.param(Row("t1", "p", "denied", "NoSafeNode"), Verdict.NOT_PLACED, id="refused"),
@@ -273,7 +282,9 @@ def test_an_outcome_has_its_verdict(row: Row, verdict: Verdict):
     assert row.verdict is verdict
     assert verdict.value in summary([row])
     assert all_placed([row]) == (verdict in (Verdict.PLACED, Verdict.EXISTS))
-    assert json.loads(as_json([row]))["pods"][0]["verdict"] == verdict.value
+    assert json.loads(as_json([row], ()))["pods"][0]["verdict"] == verdict.value
+    left_alone = {Verdict.PLACED: 0, Verdict.EXISTS: 0, Verdict.UNKNOWN: 3}
+    assert exit_code([row], ()) == left_alone.get(verdict, 1)
 
 
 def test_a_refused_pod_shows_the_refusal(place: Place):
@@ -287,6 +298,279 @@ def test_a_refused_pod_shows_the_refusal(place: Place):
 
     assert answers[2]["outcome"] == "denied"
     assert "is refused" in answers[2]["reason"]
+
+
+# --- what the dump does not hold
+
+
+def running(name: str = "db-tikv", *ordinals: int) -> list[Manifest]:
+    """Members of a set that run, each on a node of its own, with the claims and volumes of all three."""
+    pods = pods_of_set(a_set(name))
+    found: list[Manifest] = []
+    for ordinal, pod in enumerate(pods):
+        claim = {"name": f"tikv-{name}-{ordinal}", "namespace": NAMESPACE, "labels": LABELS}
+        found += [
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": claim,
+                "spec": {"volumeName": f"v{ordinal}"},
+            },
+            {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"v{ordinal}"}, "spec": {}},
+        ]
+        if ordinal in ordinals:
+            there = {**pod["spec"], "nodeName": f"n{ordinal + 1}"}
+            found.append({**pod, "spec": there, "status": {"phase": "Running"}})
+    return found
+
+
+def without(objects: list[Manifest], *names: str) -> list[Manifest]:
+    return [found for found in objects if found["metadata"]["name"] not in names and found["kind"] not in names]
+
+
+def test_a_whole_dump_is_known(place: Place):
+    result = place.plan(a_cluster_with(a_set(), *running("db-tikv", 0, 1, 2)), a_set(replicas=4))
+
+    answer = json.loads(result.stdout)
+    assert (answer["known"], answer["allPlaced"], answer["warnings"]) == (True, True, [])
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Node"])
+def test_without_pods_or_nodes_nothing_is_known(place: Place, kind: str):
+    result = place.plan(without(a_cluster_with(a_set(), *running("db-tikv", 0, 1, 2)), kind), a_set(replicas=4))
+
+    answer = json.loads(result.stdout)
+    assert (answer["known"], answer["allPlaced"], result.exit_code) == (False, False, 3)
+    assert answer["warnings"][0].startswith(f"the dump holds no {kind}; is it complete?")
+    assert result.stderr.startswith(f"Warning: the dump holds no {kind}; is it complete?")
+
+
+@pytest.mark.parametrize(
+    ("gone", "there", "said"),
+    [
+        pytest.param(
+            ("PersistentVolumeClaim",),
+            (0, 1, 2),
+            "PersistentVolumeClaim t1/tikv-db-tikv-0, which db-tikv-0 has, is not in the dump (and 2 more such)",
+            id="claims of members that are there",
+        ),
+        pytest.param(
+            ("tikv-db-tikv-1",),
+            (0, 2),
+            "PersistentVolumeClaim t1/tikv-db-tikv-1, which db-tikv-1 has, is not in the dump",
+            id="claim of a member that is restarted",
+        ),
+        pytest.param(
+            ("v1",), (0, 2), "PersistentVolume v1, on which data of db-tikv-1 is, is not in the dump", id="volume of it"
+        ),
+    ],
+)
+@pytest.mark.parametrize("by", ["set", "pod", "review"])
+def test_data_that_a_member_certainly_has_and_that_is_not_there_makes_the_answer_unknown(
+    place: Place, gone: tuple[str, ...], there: tuple[int, ...], said: str, by: str
+):
+    pod = pods_of_set(a_set())[1]
+    wanted = {"set": a_set(), "pod": pod, "review": pod}[by]
+    write(place.dump, *without(a_cluster_with(a_set(), *running("db-tikv", *there)), *gone))
+    if by == "review":
+        place.file.write_text(json.dumps(review_of(pod, namespace=NAMESPACE, uid="u")))
+    else:
+        write(place.file, wanted)
+
+    result = run("--cluster", place.dump, "-f", place.file)
+
+    assert result.exit_code == 3
+    assert f"Warning: {said}: where its data is, and so where it must be, is not known" in result.stderr.splitlines()
+    assert "the dump lacks what this rests on, see the warnings" in result.stdout.splitlines()[-1]
+
+
+def test_a_member_that_has_never_been_has_no_data_to_miss(place: Place):
+    dump = a_cluster_with(a_set(replicas=1), *running("db-tikv", 0))
+
+    result = place.plan(without(dump, "tikv-db-tikv-1", "tikv-db-tikv-2", "v1", "v2"), a_set(replicas=3))
+
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_a_set_that_says_that_it_had_pods_has_their_data(place: Place):
+    had = {**a_set(), "status": {"replicas": 2}}
+
+    result = place.plan(a_cluster_with(had), a_set())
+
+    assert result.exit_code == 3
+    assert "t1/tikv-db-tikv-0, which db-tikv-0 has, is not in the dump (and 1 more such)" in result.stderr
+
+
+def test_of_a_set_whose_pods_cannot_be_made_nothing_is_missed(place: Place):
+    result = place.plan(a_cluster_with(a_set(replicas="six")), pods_of_set(a_set())[0])
+
+    assert "where its data is" not in result.stderr
+
+
+def test_a_set_that_is_left_alone_has_no_data_that_matters(place: Place):
+    other = a_set("web", labels={"app": "web"})
+
+    assert place.plan(a_cluster_with({**other, "status": {"replicas": 3}}), other, a_set()).exit_code == 0
+
+
+def test_a_pod_whose_set_is_not_there_cannot_be_known(place: Place):
+    result = place.plan(a_cluster_with(), pods_of_set(a_set())[0])
+
+    (answer,) = json.loads(result.stdout)["pods"]
+    assert (answer["verdict"], result.exit_code) == ("not known", 3)
+    assert answer["reason"] == "StatefulSet t1/db-tikv is not in the dump; add it, or give it with -f"
+    assert answer["warnings"] == []
+
+
+def test_a_pod_of_v2_whose_group_is_not_there_cannot_be_known(place: Place):
+    pod = a_plain_pod("kv-tikv-x")
+    pod["metadata"]["labels"] = {
+        keys.V2_MANAGED_BY: keys.TIDB_OPERATOR,
+        keys.V2_CLUSTER: "db",
+        keys.V2_COMPONENT: "tikv",
+    }
+    owner = {"apiVersion": "core.pingcap.com/v1alpha1", "kind": "TiKV", "name": "kv-x", "uid": "u", "controller": True}
+    pod["metadata"]["ownerReferences"] = [owner]
+    claim = {"name": "data", "namespace": NAMESPACE, "labels": pod["metadata"]["labels"]}
+
+    result = place.plan(
+        a_cluster_with({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": claim, "spec": {}}), pod
+    )
+
+    (answer,) = json.loads(result.stdout)["pods"]
+    assert answer["reason"] == "no TiKVGroup and no TiKV of t1/db/tikv is in the dump; add them"
+    assert result.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("namespace", "said"),
+    [
+        (
+            "t2",
+            "StatefulSet db-tikv is of namespace t2, and nothing in the dump is; StatefulSet db-tikv is in t1; is the",
+        ),
+        (None, "StatefulSet db-tikv names no namespace, so default is taken; one of that name is in t1: name the name"),
+    ],
+)
+def test_a_set_that_is_perhaps_meant_for_another_namespace_is_asked_about(
+    place: Place, namespace: str | None, said: str
+):
+    wanted = a_set()
+    wanted["metadata"] = {"name": "db-tikv", **({"namespace": namespace} if namespace else {})}
+
+    result = place.plan(a_cluster_with(a_set()), wanted)
+
+    assert result.stderr.startswith(f"Warning: {said}")
+
+
+def test_a_name_that_is_nowhere_else_is_only_told_its_namespace(place: Place):
+    wanted, pod = a_set("new"), a_plain_pod("web-1")
+    wanted["metadata"] = {"name": "new", "namespace": "t2"}
+    del pod["metadata"]["namespace"]
+
+    assert place.plan(a_cluster_with(), wanted, pod).stderr.splitlines() == [
+        "Warning: StatefulSet new is of namespace t2, and nothing in the dump is; is the name right?",
+        "Warning: Pod web-1 names no namespace, so default is taken",
+    ]
+
+
+def test_options_on_a_set_of_v1_are_told_to_be_of_no_effect(place: Place):
+    wanted = a_set()
+    wanted["metadata"]["annotations"] = {keys.PREFIX + keys.PLACEMENT: "Guard", "other": "x"}
+
+    result = place.plan(a_cluster_with(), wanted)
+
+    assert result.stderr == (
+        "Warning: annotation tidb-ha-webhook.io/placement of StatefulSet db-tikv is not read there: options of "
+        "tidb-operator v1 stand on the TidbCluster or DMCluster\n"
+    )
+
+
+# --- what is said of the answers
+
+
+def test_each_warning_is_said_once_with_the_pods_that_it_is_about(place: Place):
+    wanted = a_set(replicas=5)
+    wanted["spec"]["template"]["metadata"]["annotations"] = {keys.PREFIX + "skipp": "true"}
+
+    result = place.plan(a_cluster_with(), wanted)
+
+    assert result.stderr == (
+        "Warning: db-tikv-0, db-tikv-1, db-tikv-2 and 2 more of t1/db/tikv: annotation tidb-ha-webhook.io/skipp of the "
+        "pod is no option: is skip meant?\n"
+    )
+    assert json.loads(result.stdout)["pods"][0]["warnings"] == [
+        "annotation tidb-ha-webhook.io/skipp of the pod is no option: is skip meant?"
+    ]
+
+
+def test_a_warning_about_a_pod_of_no_group_names_its_namespace():
+    row = Row("t1", "web", "untouched", "NotAMember", warnings=("x is y",))
+
+    assert list(warnings_of([row, row])) == ["web, web in t1: x is y"]
+
+
+def test_a_member_that_goes_back_above_the_cap_is_not_called_placed(place: Place):
+    affinity = {"key": keys.HOSTNAME, "operator": "In", "values": ["n1"]}
+    dump = a_cluster_with(a_set(), *running("db-tikv", 0, 2))
+    for found in dump:
+        if found["kind"] == "PersistentVolumeClaim":
+            found["status"] = {"phase": "Bound"}
+        if found["kind"] == "PersistentVolume" and found["metadata"]["name"] == "v1":
+            found["spec"] = {"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [affinity]}]}}}
+
+    result = place.plan(dump, a_set(), output="table")
+
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[-1] == "3 pod(s): 1 above the cap, 2 exists"
+    assert "its data is in domain n1 only, so it goes back: now 2 of 1" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "outcome", "reason"),
+    [
+        ({keys.SKIP: "true"}, "untouched", "the option skip is set (annotation tidb-ha-webhook.io/skip of the pod)"),
+        (
+            {keys.PLACEMENT: "Guard"},
+            "guarded",
+            "the option placement is Guard (annotation tidb-ha-webhook.io/placement of the pod)",
+        ),
+    ],
+    ids=["skip", "placement"],
+)
+def test_an_option_is_named_as_the_reason_with_the_object_that_has_it(
+    place: Place, option: dict[str, str], outcome: str, reason: str
+):
+    wanted = a_set()
+    wanted["spec"]["template"]["metadata"]["annotations"] = {
+        keys.PREFIX + name: value for name, value in option.items()
+    }
+
+    pods = place.pods(a_cluster_with(), wanted)
+
+    assert {(pod["outcome"], pod["reason"]) for pod in pods} == {(outcome, reason)}
+
+
+def test_a_pod_that_carries_a_decision_already_has_a_reason_too(place: Place):
+    (pinned,) = place.pods(a_cluster_with(a_set()), pods_of_set(a_set())[0])
+    assert pinned["outcome"] == "pinned"
+
+    wanted = a_set()
+    wanted["spec"]["template"]["spec"]["schedulerName"] = keys.TIDB_SCHEDULER
+    (first, *_) = place.pods(a_cluster_with(), wanted)
+
+    assert first["reason"].startswith("is left alone: its schedulerName is tidb-scheduler")
+
+
+def test_a_decisive_doubt_alone_makes_everything_unknown():
+    rows = [Row("t1", "p", "pinned", node="n1")]
+
+    assert [exit_code(rows, doubts) for doubts in ((), (Doubt("x"),), (Doubt("x"), Doubt("y", decisive=True)))] == [
+        0,
+        0,
+        3,
+    ]
 
 
 # --- bad input
@@ -496,13 +780,47 @@ def test_annotations_full_of_rubbish_do_not_matter(place: Place):
     assert sorted(nodes_of(pods)) == ["n1", "n2", "n3"]
 
 
-def test_the_table_fits_a_narrow_terminal_without_losing_a_word(tmp_path: Path):
+ROWS = (
+    Row("t1", "db-tikv-0", "pinned", node="ip-10-0-1-17.eu-west-1.compute.internal", cap=1, reason="it is " * 20),
+    Row("t1", "db-tikv-1", "guarded", "NoSafeNode", reason="no room"),
+)
+
+
+def shown_on_a_terminal(width: int) -> list[str]:
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, force_terminal=True, color_system=None, highlight=False)
+    print_table(ROWS, (), console)
+    return stream.getvalue().splitlines()
+
+
+def test_a_wide_terminal_has_a_table_whose_reasons_alone_are_wrapped():
+    lines = shown_on_a_terminal(110)
+
+    assert max(map(len, lines)) <= 110
+    assert lines[0].split() == ["POD", "OUTCOME", "NODE", "CAP", "REASON"]
+    assert lines[1].split()[:4] == ["t1/db-tikv-0", "pinned", ROWS[0].node, "1"]
+    assert " ".join(line[80:].strip() for line in lines[1:6]).count("it is") == 20
+
+
+@pytest.mark.parametrize("width", [80, 20, 1])
+def test_a_narrow_terminal_has_a_paragraph_for_each_pod_in_which_no_name_is_broken(width: int):
+    assert shown_on_a_terminal(width) == [
+        f"t1/db-tikv-0: pinned, node {ROWS[0].node}, cap 1",
+        f"  {ROWS[0].reason}",
+        "t1/db-tikv-1: guarded (NoSafeNode), node -, cap -",
+        "  no room",
+        "2 pod(s): 1 placed, 1 not placed",
+    ]
+
+
+@pytest.mark.parametrize("columns", ["1", "20", "40"])
+def test_where_there_is_no_terminal_each_pod_is_one_line(tmp_path: Path, columns: str):
     dump = write(tmp_path / "dump.json", *a_cluster_with())
     file = write(tmp_path / "pods.json", a_set())
 
-    result = run("--cluster", dump, "-f", file, COLUMNS="40")
+    result = run("--cluster", dump, "-f", file, COLUMNS=columns)
 
-    assert max(map(len, result.stdout.splitlines())) <= 40
-    assert "…" not in result.stdout
-    assert "t1/db-tikv-2" in "".join(line[:9].strip() for line in result.stdout.splitlines())
+    assert len(result.stdout.splitlines()) == 5
+    assert "holds 0 member(s), at most 1" in result.stdout.splitlines()[1]
     assert result.stdout.isascii()
+    assert result.stdout == "".join(line.rstrip() + "\n" for line in result.stdout.splitlines())

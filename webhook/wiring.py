@@ -25,6 +25,7 @@ from webhook.app import create_app
 from webhook.cluster import credentials, dump
 from webhook.cluster.api import ApiDoor
 from webhook.cluster.door import STORAGE_CLASSES, Door, Manifest
+from webhook.cluster.dump_gaps import Contents, gaps
 from webhook.cluster.inventory import Inventory, PromptInventory
 from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.quantities import requests_of
@@ -85,9 +86,9 @@ def kubeconfig_of(settings: Settings) -> str:
 
 
 def objects_of(path: Path) -> tuple[Manifest, ...]:
-    """The objects of a dump; what is left out of it is logged. Raises `DumpError`."""
+    """The objects of a dump; what is left out of it, or seems to be missing, is logged. Raises `DumpError`."""
     found = dump.load(path)
-    for note in found.notes:
+    for note in (*found.notes, *gaps(Contents(found.objects))):
         logger.warning("%s", note)
     return found.objects
 

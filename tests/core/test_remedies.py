@@ -112,7 +112,7 @@ def test_a_class_that_is_not_there_is_said():
 
 
 def test_there_are_no_nodes():
-    assert said(decided(nodes=[]))[0] == "there are no nodes; add some"
+    assert said(decided(nodes=[])) == ("there are no nodes; add some", NONE_CAN, "Add nodes.")
 
 
 def test_of_several_obstacles_the_most_frequent_ones_remedy_goes_first():

@@ -66,9 +66,11 @@ def command(
     The pods are decided on one after another, in the order given, on the embedded cluster of a dump: each is
     visible to those after it, as on a cluster. Nothing is written anywhere.
 
-    Warnings go to standard error. Exit code: 0 if every member has its place, 1 if one would wait, be refused
-    or be let in without a place, or if there is no member at all, 2 for wrong flags. Pods that are left alone
-    (no members, sets of one, the option skip) and those that exist already are shown and do not matter.
+    Warnings go to standard error. Exit code: 0 if every member has its place within the cap, 1 if one would wait,
+    be refused, be let in without a place or go back to its data above the cap, or if there is no member at all, 2
+    for wrong flags, 3 if the dump lacks what the answers rest on: nodes or pods, a claim or volume that a member
+    certainly has, or what owns a pod. Pods that are left alone (no members, sets of one, the option skip) and those
+    that exist already are shown and do not matter.
 
     \b
     Would three more stores find a place?
@@ -84,16 +86,20 @@ def command(
     # Here, not above: see webhook/commands/__init__.py.
     from rich.console import Console
 
-    from webhook.planning import inputs, plan, report
+    from webhook.cluster import dump
+    from webhook.planning import doubts, inputs, plan, report, rows
 
     stdin = sys.stdin.buffer.read() if inputs.STDIN in names else b""
     wanted = inputs.read_wanted(names, stdin)
-    planner = plan.planner_for(cluster, wanted, settings)
-    rows = [row for each in wanted for row in planner.rows(each)]
+    found = dump.load(cluster)
+    merged = plan.with_wanted(found.objects, wanted)
+    planner = plan.planner_on(merged, settings)
+    answers = [row for each in wanted for row in planner.rows(each)]
+    in_doubt = doubts.doubts(found.objects, merged, wanted)
     if output == "json":
-        click.echo(report.as_json(rows))
+        click.echo(report.as_json(answers, in_doubt))
     else:
-        report.print_table(rows, Console(highlight=False))
-    for warning in dict.fromkeys(warning for row in rows for warning in row.warnings):
+        report.print_table(answers, in_doubt, Console(highlight=False))
+    for warning in (*found.notes, *(doubt.text for doubt in in_doubt), *rows.warnings_of(answers)):
         click.echo(f"Warning: {warning}", err=True)
-    context.exit(0 if plan.all_placed(rows) else 1)
+    context.exit(report.exit_code(answers, in_doubt))

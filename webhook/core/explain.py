@@ -10,7 +10,7 @@ from webhook.core import keys
 from webhook.core.case import Case
 from webhook.core.decision_record import grouped_reasons, largest_counts
 from webhook.core.model import MemberClass
-from webhook.core.remedies import LARGER_THAN_ANY_NODE
+from webhook.core.remedies import LARGER_THAN_ANY_NODE, WITHOUT_NODES
 
 # Beyond this a list is for the log, not for a sentence.
 SHOWN: Final = 5
@@ -31,7 +31,7 @@ def of_guard(case: Case, kept_off: Mapping[str, str]) -> str:
     if case.topology_key != keys.HOSTNAME:
         sentences += _unusable_domains(case)
     sentences += _shortened(grouped_reasons({**case.survey.infeasible, **kept_off}))
-    return "; ".join(filter(None, sentences)) if case.where.index.by_name else "there are no nodes"
+    return "; ".join(filter(None, sentences)) if case.where.index.by_name else WITHOUT_NODES
 
 
 def of_avoided(case: Case, domains: Sequence[str]) -> str:

@@ -14,6 +14,8 @@ from webhook.core.model import Decision
 
 # How `explain.py` says that a pod asks for too much.
 LARGER_THAN_ANY_NODE: Final = "more than any node has"
+# And that there is no node at all.
+WITHOUT_NODES: Final = "there are no nodes"
 # Remedies that are named in one text, the most frequent obstacle's first.
 _NAMED: Final = 3
 
@@ -183,7 +185,7 @@ OBSTACLES: Final = (
 def remedy_for(decision: Decision) -> Remedy:
     """What helps: of the obstacles that keep the pod off nodes the most frequent one's, then others'."""
     if not decision.passed_over:
-        return NO_NODES if decision.detail == "there are no nodes" else GENERIC
+        return NO_NODES if decision.detail == WITHOUT_NODES else GENERIC
     found = Counter(_obstacles(decision))
     ordered = sorted(found, key=lambda obstacle: (-found[obstacle], _rank(obstacle)))
     remedies = [_of(obstacle, decision) for obstacle in ordered[:_NAMED]]
@@ -193,6 +195,8 @@ def remedy_for(decision: Decision) -> Remedy:
 
 def is_of_rule(decision: Decision) -> bool:
     """Whether a node is there that the scheduler would accept, so that only the cap, or a sibling, is in the way."""
+    if not decision.passed_over:
+        return decision.detail != WITHOUT_NODES
     return any(obstacle is None or obstacle.of_rule for obstacle in _obstacles(decision))
 
 

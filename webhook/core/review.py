@@ -19,8 +19,6 @@ from webhook.errors import ReviewError
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
 OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
-# The API server may cut longer ones (the API's comment on AdmissionResponse.warnings).
-WARNING_CHARACTERS: Final = 120
 
 
 class StatusDetails(TypedDict):
@@ -144,7 +142,7 @@ def deny(
 
 
 def _answer(response: AdmissionResponse, warnings: Sequence[str], audit: Mapping[str, str] | None) -> dict[str, Any]:
-    shown = [cut for cut in dict.fromkeys(map(_warning, warnings)) if cut]
+    shown = [line for line in dict.fromkeys(map(_warning, warnings)) if line]
     if shown:
         response["warnings"] = shown
     if audit:
@@ -153,9 +151,8 @@ def _answer(response: AdmissionResponse, warnings: Sequence[str], audit: Mapping
 
 
 def _warning(warning: str) -> str:
-    """One line (the API server drops a warning with a line break), cut to what is shown whole."""
-    line = " ".join(warning.split()).removeprefix("Warning:").lstrip()
-    return line if len(line) <= WARNING_CHARACTERS else line[: WARNING_CHARACTERS - 3] + "..."
+    """One line (the API server drops a warning with a line break), as long as `messages.py` has made it."""
+    return " ".join(warning.split()).removeprefix("Warning:").lstrip()
 
 
 def _json_object(body: bytes) -> dict[str, Any]:

@@ -168,7 +168,7 @@ def text_of(decision: Decision) -> Text | None:
         return None
     if decision.cause is Cause.NO_SAFE_NODE:
         remedy = remedy_for(decision)
-        why = text.why if is_of_rule(decision) or not decision.passed_over else NONE_CAN
+        why = text.why if is_of_rule(decision) else NONE_CAN
         text = replace(text, short=remedy.short, why=why, remedy=remedy.advice)
     elif decision.cause is Cause.API_TROUBLE and (missing := _NO_OWNER.match(decision.detail)):
         text = _without_owner(missing[1], missing[2], text.then)

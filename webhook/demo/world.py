@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import cycle
 from typing import Any
 
 from webhook.cluster.door import Manifest
@@ -14,6 +15,7 @@ from webhook.demo.incident import Incident
 from webhook.embedded.sets import pods_of
 
 _CLASS = "local"
+_SPACES = ("default", "kube-system")
 
 
 def objects_of(incident: Incident) -> tuple[Manifest, ...]:
@@ -21,7 +23,8 @@ def objects_of(incident: Incident) -> tuple[Manifest, ...]:
     busy = [name for name in incident.nodes if name != incident.emptiest]
     return (
         *(_node(name, incident.node) for name in incident.nodes),
-        *(_other_work(name, incident.other_work) for name in busy),
+        # Of several namespaces, as in any cluster: a dump with the pods of one was made without -A.
+        *(_other_work(name, incident.other_work, space) for name, space in zip(busy, cycle(_SPACES), strict=False)),
         _storage_class(),
         *sets_of(incident),
     )
@@ -54,11 +57,11 @@ def _node(name: str, allocatable: Mapping[str, str]) -> Manifest:
     }
 
 
-def _other_work(node: str, requests: Mapping[str, str]) -> Manifest:
+def _other_work(node: str, requests: Mapping[str, str], namespace: str) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": f"other-work-on-{node}", "namespace": "default"},
+        "metadata": {"name": f"other-work-on-{node}", "namespace": namespace},
         "spec": {"nodeName": node, "containers": [_container("work", requests)]},
         "status": {"phase": "Running"},
     }

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from webhook.admission import Reviewer
 from webhook.app import DEFAULT_TIMEOUT
@@ -16,11 +13,13 @@ from webhook.cluster.kinds import resource_of
 from webhook.cluster.memory import MemoryCluster
 from webhook.cluster.store import GroupStore
 from webhook.core.manifests import pod_from
-from webhook.core.outcomes import PINNING, Cause, Outcome
+from webhook.core.messages import sentences
+from webhook.core.outcomes import Cause, Outcome
 from webhook.core.policy import nothing_to_decide
 from webhook.core.review import KIND as REVIEW
 from webhook.core.review import Review, parse_review
 from webhook.core.shapes import inside, integer, text
+from webhook.core.texts import TEXTS
 from webhook.deadline import Deadline
 from webhook.embedded.answers import Admitted, admitted
 from webhook.embedded.reviews import review_of
@@ -28,61 +27,16 @@ from webhook.embedded.sets import SetError, pods_of
 from webhook.errors import ApiError, DumpError, NotFound, ReviewError
 from webhook.metrics import Metrics
 from webhook.planning.inputs import DEFAULT_NAMESPACE, STATEFUL_SET, Wanted
+from webhook.planning.rows import EXISTS, Row
 from webhook.settings import Settings
-from webhook.wiring import build_reviewer, objects_of
+from webhook.wiring import build_reviewer
 
-EXISTS: Final = "exists"
-_LEFT_ALONE: Final = frozenset({Cause.NOT_A_MEMBER.value, Cause.SET_OF_ONE.value, Cause.SKIP_OPTION.value})
 _CALL_TIMEOUT: Final = 1.0
+# What the user asked for, of which the record says where it stands.
+_ASKED_FOR: Final = {cause.value: TEXTS[cause].why for cause in (Cause.SKIP_OPTION, Cause.GUARD_OPTION)}
 
 
-class Verdict(StrEnum):
-    """What an outcome means for whoever waits for the pod."""
-
-    PLACED = "placed"
-    NOT_PLACED = "not placed"
-    LEFT_ALONE = "left alone"
-    EXISTS = "exists"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What would be answered for one pod. `outcome` and `cause` are Kubernetes-style words of the product.
-
-    `cap` None: none, or not known. `node` "": any that the scheduler likes. `patch`: the JSON Patch.
-    """
-
-    namespace: str
-    pod: str
-    outcome: str
-    cause: str = ""
-    group: str = ""
-    node: str = ""
-    domain: str = ""
-    replicas: int | None = None
-    cap: int | None = None
-    reason: str = ""
-    warnings: tuple[str, ...] = ()
-    patch: Sequence[Any] = field(default_factory=tuple)
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether the pod has its place."""
-        if self.outcome == EXISTS:
-            return Verdict.EXISTS
-        if self.outcome in PINNING or (self.outcome == Outcome.UNCHANGED and self.node):
-            return Verdict.PLACED
-        left_alone = self.outcome == Outcome.UNTOUCHED and self.cause in _LEFT_ALONE
-        return Verdict.LEFT_ALONE if left_alone else Verdict.NOT_PLACED
-
-
-def all_placed(rows: Iterable[Row]) -> bool:
-    """Whether every member has its place. Pods that are left alone do not matter, but they are no success either."""
-    verdicts = {row.verdict for row in rows}
-    return Verdict.NOT_PLACED not in verdicts and not verdicts <= {Verdict.LEFT_ALONE}
-
-
-def cluster_with(objects: Iterable[Manifest], wanted: Iterable[Wanted]) -> MemoryCluster:
+def with_wanted(objects: Iterable[Manifest], wanted: Iterable[Wanted]) -> tuple[Manifest, ...]:
     """The dump's objects with the StatefulSets that the user wants in the place of those of their names."""
     sets = {_key(each.manifest): each.manifest for each in wanted if each.kind == STATEFUL_SET}
     kept = []
@@ -94,13 +48,14 @@ def cluster_with(objects: Iterable[Manifest], wanted: Iterable[Wanted]) -> Memor
             # Applied to the set that is there: its pods know it by its uid.
             metadata = {**applied["metadata"], "uid": found["metadata"].get("uid")}
             sets[_key(found)] = {**applied, "metadata": metadata}
-    return MemoryCluster([*kept, *sets.values()])
+    return (*kept, *sets.values())
 
 
-def planner_for(dump: Path, wanted: Iterable[Wanted], settings: Settings) -> Planner:
-    """A planner on the embedded cluster of a dump. Raises DumpError."""
-    cluster = cluster_with(objects_of(dump), wanted)
-    return Planner(cluster, build_reviewer(settings, cluster, Metrics()), settings)
+def planner_on(objects: Iterable[Manifest], settings: Settings) -> Planner:
+    """A planner on the embedded cluster of these objects. Raises DumpError."""
+    cluster = MemoryCluster(objects)
+    reviewer = build_reviewer(settings, cluster, Metrics(), warnings=lambda decision, _pod, _group: sentences(decision))
+    return Planner(cluster, reviewer, settings)
 
 
 class Planner:
@@ -152,8 +107,19 @@ class Planner:
         request = parse_review(body)
         answer = admitted(request.pod_manifest, self._reviewer.review(body, Deadline.after(self._budget)))
         if "outcome" in answer.audit:
-            return _row(request.namespace, request.name, answer)
+            return _row(request, answer, self._missing_owner(request, answer))
         return self._left_alone(request, answer.warnings)
+
+    def _missing_owner(self, request: Review, answer: Admitted) -> str:
+        """What is not in the dump though the answer rests on it, in a sentence; "" if nothing is."""
+        # Nothing else can be the matter with the embedded cluster.
+        if answer.audit.get("cause") != Cause.API_TROUBLE:
+            return ""
+        owner = pod_from(request.pod_manifest).owner
+        if owner is not None and owner.kind == STATEFUL_SET:
+            return f"StatefulSet {request.namespace}/{owner.name} is not in the dump; add it, or give it with -f"
+        kind = owner.kind if owner is not None else "owner"
+        return f"no {kind}Group and no {kind} of {answer.audit.get('group')} is in the dump; add them"
 
     def _left_alone(self, request: Review, warnings: tuple[str, ...]) -> Row:
         """A pod about which the answer says nothing; `recognise` knows why."""
@@ -162,25 +128,34 @@ class Planner:
         if request.operation != "CREATE" or request.sub_resource:
             reason = "only the CREATE of a pod is decided on"
         if not reason:
-            recognised = self._store.recognise(pod, Deadline.after(_CALL_TIMEOUT))
+            recognised = self._store.recognise(pod, _soon())
             cause, reason = recognised.cause, recognised.detail
         name = pod.name or text(inside(request.pod_manifest, "metadata", "generateName"))
+        lacks_set = (
+            cause is Cause.UNUSABLE_SELECTOR and pod.owner is not None and self._store.owner_of(pod, _soon()) is None
+        )
         return Row(
             namespace=request.namespace,
             pod=name,
             outcome=Outcome.UNTOUCHED.value,
             cause=cause.value,
             node=pod.node_name,
-            reason=reason,
-            warnings=warnings,
+            known=not lacks_set,
+            reason=f"{reason}; add it, or give it with -f" if lacks_set else reason,
+            warnings=() if lacks_set else warnings,
         )
 
 
-def _row(namespace: str, name: str, answer: Admitted) -> Row:
+def _soon() -> Deadline:
+    return Deadline.after(_CALL_TIMEOUT)
+
+
+def _row(request: Review, answer: Admitted, missing: str) -> Row:
+    """`missing`: what says how many members there are and is not in the dump, "" if nothing is."""
     record = answer.record if answer.allowed else {}
     return Row(
-        namespace=namespace,
-        pod=name,
+        namespace=request.namespace,
+        pod=request.name,
         outcome=answer.audit["outcome"],
         cause=answer.audit.get("cause", ""),
         group=answer.audit.get("group", ""),
@@ -188,10 +163,21 @@ def _row(namespace: str, name: str, answer: Admitted) -> Row:
         domain=text(record.get("domain")),
         replicas=integer(record.get("replicas")),
         cap=integer(record.get("cap")),
-        reason=text(record.get("detail")) or answer.message or next(iter(answer.warnings), ""),
-        warnings=answer.warnings,
+        above_cap=record.get("aboveCap") is True,
+        known=not missing,
+        reason=missing or _reason(text(record.get("detail")), answer),
+        warnings=() if missing else answer.warnings,
         patch=answer.operations,
     )
+
+
+def _reason(detail: str, answer: Admitted) -> str:
+    """What was found out, else why, in the words of the cause."""
+    cause = answer.audit.get("cause", "")
+    if cause in _ASKED_FOR and detail:
+        return f"{_ASKED_FOR[cause]} ({detail})"
+    words = TEXTS[Cause(cause)].why if cause else "it carries a decision that is still right"
+    return detail or answer.message or next(iter(answer.warnings), words)
 
 
 def _key(manifest: Manifest) -> tuple[Resource | None, str, str]:
