@@ -13,7 +13,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -27,6 +27,7 @@ from polling import eventually
 from rich.console import Console
 
 from webhook.cli import main
+from webhook.cluster.kinds import BUILT_IN, CUSTOM, DUMPED, DUMPED_OF_V1, DUMPED_OF_V2
 from webhook.commands.demo import program
 from webhook.core.affinity import patch_for
 from webhook.core.model import Decision
@@ -184,6 +185,38 @@ def test_pods_that_knew_nothing_of_each_other_are_asked_for_together():
     replay(INCIDENT, Listening(lambda pod: pin(pod, REPORTED)).serve)
 
     assert asked == [["example2-pd-0"], ["example2-pd-1"], ["example2-pd-2"], list(TIKV)]
+
+
+@pytest.mark.parametrize("columns", ["1", "20"])
+def test_a_very_narrow_terminal_breaks_no_name(columns: str):
+    stream = io.StringIO()
+    nodes = {pod: INCIDENT.nodes[index % 3] for index, pod in enumerate(pods_by_name(INCIDENT))}
+    script = StandIn(lambda pod: pin(pod, nodes[pod["metadata"]["name"]]))
+
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(stream):
+        patch.setenv("COLUMNS", columns)
+        run(serve=script.serve)
+
+    shown_rows = rows(stream.getvalue(), SECOND)
+    assert shown_rows == nodes
+
+
+def test_the_kinds_to_dump_are_all_that_decisions_look_at():
+    output = shown_with(lambda pod: pin(pod, REPORTED))[1]
+
+    words = {"nodes": "nodes", "ns": "namespaces", "pods": "pods", "pvc": "persistentvolumeclaims"}
+    words |= {"pv": "persistentvolumes", "sc": "storageclasses", "sts": "statefulsets"}
+    line = next(line for line in output.splitlines() if line.startswith("  kubectl get "))
+    dumped = {words.get(kind, kind) for kind in line.split()[2].split(",")}
+    assert dumped == {resource.plural for resource in BUILT_IN} - {"events"}
+    of_operators = {kind.removesuffix(".core.pingcap.com") for kind in f"{DUMPED_OF_V1},{DUMPED_OF_V2}".split(",")}
+    assert of_operators == {resource.plural for resource in CUSTOM} - {"statefulsets"}
+    assert f"# where tidb-operator is installed, with its kinds too: ,{DUMPED_OF_V1}" in output
+    assert f"# or, of version 2: ,{DUMPED_OF_V2}" in output
+    help_text = "".join(CliRunner().invoke(main, ["plan", "--help"]).output.split())
+    assert f"$kinds,{DUMPED_OF_V1}-A" in help_text
+    assert DUMPED_OF_V2 in help_text
+    assert DUMPED in help_text.replace("kinds=$kinds,", ",").replace("kinds=", "")
 
 
 # --- the facts, and the decisions without the webhook

@@ -40,6 +40,10 @@ CUSTOM: Final = (
 DUMPED: Final = "nodes,ns,pods,pvc,pv,sc,sts,csinodes,csidrivers,csistoragecapacities,volumeattachments"
 """What decisions look at of what every API server serves, in kubectl's words; events only explain."""
 
+DUMPED_OF_V1: Final = "tidbclusters,dmclusters"
+DUMPED_OF_V2: Final = "clusters.core.pingcap.com,pdgroups,pds,tikvgroups,tikvs,dmgroups,dms"
+"""What has the options, and v2's replicas. kubectl refuses a kind that is not installed, so these stand apart."""
+
 DUMP_COMMAND: Final = f"kubectl get {DUMPED} -A -o yaml"
 
 _BY_GROUP_AND_KIND: Final = {(resource.group, resource.kind): resource for resource in BUILT_IN + CUSTOM}

@@ -72,11 +72,15 @@ def command(
     certainly has, or what owns a pod. Pods that are left alone (no members, sets of one, the option skip) and those
     that exist already are shown and do not matter.
 
+    Options, and what groups of tidb-operator v2 want, stand on its own objects. Of v2 dump, in the place of
+    tidbclusters,dmclusters: clusters.core.pingcap.com,pdgroups,pds,tikvgroups,tikvs,dmgroups,dms. Where no operator
+    is installed leave them out: kubectl refuses kinds that are not there.
+
     \b
     Would three more stores find a place?
       kinds=nodes,ns,pods,pvc,pv,sc,sts
       kinds=$kinds,csinodes,csidrivers,csistoragecapacities,volumeattachments
-      kubectl get $kinds -A -o yaml > dump.yaml
+      kubectl get $kinds,tidbclusters,dmclusters -A -o yaml > dump.yaml
       kubectl get sts db-tikv -n db -o json | jq '.spec.replicas = 6' |
         tidb-ha-webhook plan --cluster dump.yaml -f -
     """

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from webhook.cluster.kinds import DUMP_COMMAND
+from webhook.cluster.kinds import DUMP_COMMAND, DUMPED_OF_V1, DUMPED_OF_V2
 from webhook.core.keys import DECISION
 from webhook.core.model import Decision
 from webhook.demo.incident import Incident
@@ -104,6 +104,8 @@ class Report:
         self._line(f"  curl -H 'Content-Type: application/json' --data-binary @{review} http://localhost:8443/mutate")
         self._line("# the same with your own cluster's state")
         self._line(f"  {DUMP_COMMAND} > dump.yaml")
+        self._line(f"# where tidb-operator is installed, with its kinds too: ,{DUMPED_OF_V1}")
+        self._line(f"# or, of version 2: ,{DUMPED_OF_V2}")
 
     def _command(self, what: str, arguments: str) -> None:
         self._line(f"# {what}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 
@@ -12,6 +13,8 @@ from webhook.demo.replay import Serve, real_webhook, replay
 from webhook.demo.report import Report
 from webhook.demo.safety import hazards
 from webhook.demo.visible import decide_on_what_is_visible
+
+LEAST_WIDTH: Final = 64
 
 
 def run(
@@ -33,7 +36,7 @@ def run(
         incident = incident.with_emptiest(emptiest)
     if folder:
         keep(incident, folder)
-    report = Report(console or Console(highlight=False), incident, program)
+    report = Report(console or _console(), incident, program)
     report.incident()
     decisions = decide_on_what_is_visible(incident)
     visible = {pod: decision.node for pod, decision in decisions.items()}
@@ -46,3 +49,9 @@ def run(
     report.record(max(together, key=lambda each: len(each.answer.record.get("counts", ()))))
     report.what_next(folder)
     return 1 if found else 0
+
+
+def _console() -> Console:
+    """Standard output, at least so wide that no name of a table is broken: what is narrower wraps by itself."""
+    console = Console(highlight=False)
+    return console if console.width >= LEAST_WIDTH else Console(highlight=False, width=LEAST_WIDTH)
