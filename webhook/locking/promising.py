@@ -15,7 +15,7 @@ from webhook.locking.protocol import GroupCluster
 
 
 class Promising:
-    """The promises of one round, of which those stay whose answers were given."""
+    """The promises of one round's attempts, of which those stay whose answers were given."""
 
     def __init__(self, cluster: GroupCluster, group: Group) -> None:
         self._cluster = cluster
@@ -23,15 +23,13 @@ class Promising:
         self._open: dict[str, Placing] = {}
 
     def make(self, attempt: Attempt) -> None:
-        """Promise what was decided; what an earlier attempt decided for the same pods is forgotten."""
+        """Promise what was decided."""
         for plan in attempt.planned:
-            pod = plan.placing.pod
             if plan.entry is not None and plan.entry.node:
+                pod = plan.placing.pod
                 claims = claims_of_pod(pod, attempt.state.volumes.claims)
                 self._cluster.promise(self._group, plan.placing, plan.entry.node, claims)
                 self._open[pod.name] = plan.placing
-            else:
-                self._withdraw(self._open.pop(pod.name, None))
 
     def keep(self, members: Iterable[str]) -> None:
         """Their answers are given."""
@@ -41,8 +39,4 @@ class Promising:
     def withdraw(self) -> None:
         """The others got no node."""
         while self._open:
-            self._withdraw(self._open.popitem()[1])
-
-    def _withdraw(self, placing: Placing | None) -> None:
-        if placing is not None:
-            self._cluster.withdraw(placing)
+            self._cluster.withdraw(self._open.popitem()[1])

@@ -67,12 +67,6 @@ class Round:
 
     def run(self) -> None:
         """Attempt until every request has its answer or no budget is left."""
-        try:
-            self._run()
-        finally:
-            self._promising.withdraw()
-
-    def _run(self) -> None:
         while self._waiting.anybody():
             self._waiting.attempts += 1
             try:
@@ -106,13 +100,20 @@ class Round:
         attempt = self._read_and_decide()
         if attempt is None:
             return
-        # Also without new entries: those of an earlier attempt that went unanswered would hold nodes for nothing.
+        try:
+            self._carry_out(attempt)
+        finally:
+            # At once, not with the next attempt: with just enough volumes another group would find none.
+            self._promising.withdraw()
+
+    def _carry_out(self, attempt: Attempt) -> None:
         if self._writes:
             self._promising.make(attempt)
-        if self._writes and (attempt.entries or self._writer.unanswered.tokens):
-            self._writer.remove_leftovers(attempt)
-            self._writer.swap(attempt)
-            self._write_second_records(attempt)
+            # Also without new entries: those of an earlier attempt that went unanswered would hold nodes for nothing.
+            if attempt.entries or self._writer.unanswered.tokens:
+                self._writer.remove_leftovers(attempt)
+                self._writer.swap(attempt)
+                self._write_second_records(attempt)
         confirmed = self._confirmed(attempt) if self._writes and attempt.entries else attempt.planned
         self._answer(attempt, confirmed)
 
@@ -243,6 +244,7 @@ class Round:
             own = frozenset(entry.token for entry in attempt.live if entry.member == member)
             self._waiting.give(member, plan.decision, token, own)
         if len(confirmed) < len(attempt.planned):
+            self._promising.withdraw()
             self._waiting.back_off()
 
     def _get_claim(self, name: str) -> Claim | None:
