@@ -13,17 +13,17 @@ QUIET_RUNS = 500
 FAULTY_RUNS = 2000
 # A mutation is looked for at the seed where it was caught last, then from the first seed on.
 CAUGHT_AT = {
-    "without the precondition": 4704,
+    "without the precondition": 3516,
     "pods listed before claims": 242,
     "age judged after the lists": 676,
-    "an entry ended by name": 56,
+    "an entry ended by name": 1336,
     "without confirm": 8,
     "without its own-token check": 248,
     "without its second-record check": 8,
     "without the second record": 0,
     "restored tokens count": 4160,
     "expiry shorter than a create": 3,
-    "claims not common to all": 139,
+    "claims not common to all": 2626,
 }
 LAST_SEED = 6000
 # The lock has to move away and back within one round for this step to matter: shown by its schedule alone.

@@ -97,8 +97,7 @@ class Round:
         self._waiting.back_off()
 
     def _attempt(self) -> None:
-        attempt = self._read_and_decide()
-        if attempt is None:
+        if (attempt := self._read_and_decide()) is None:
             return
         try:
             self._carry_out(attempt)
