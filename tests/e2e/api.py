@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -207,3 +208,14 @@ def ready_for_pods(node: Object) -> bool:
 def ready_for_claims(volume: Object) -> bool:
     """Whether the controller manager has seen a new volume: before, nobody binds it or counts it as room."""
     return volume.get("status", {}).get("phase", "Pending") != "Pending"
+
+
+def wait_until_usable(api: Api, made: Iterable[Object]) -> None:
+    """Wait until the nodes among these objects take pods, and the volumes claims."""
+    for kind, usable in (("Node", ready_for_pods), ("PersistentVolume", ready_for_claims)):
+        if names := {found["metadata"]["name"] for found in made if found["kind"] == kind}:
+            api.wait_for(kind, partial(_all_of, names, usable))
+
+
+def _all_of(names: set[str], usable: Callable[[Object], bool], found: list[Object]) -> bool:
+    return all(usable(one) for one in found if one["metadata"]["name"] in names)

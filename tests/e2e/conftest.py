@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from e2e import objects
-from e2e.api import Api, ready_for_claims, ready_for_pods
+from e2e.api import Api, wait_until_usable
 from e2e.chart import SWITCH
 from e2e.control_plane import ControlPlane, missing_binaries
 from e2e.fault_proxy import FaultProxy
@@ -87,14 +87,7 @@ def create(api: Api) -> Iterator[Callable[..., list[Object]]]:
         for manifest in manifests:
             made.append(api.create(manifest))
             created.append(made[-1])
-        names = {
-            kind: {found["metadata"]["name"] for found in made if found["kind"] == kind}
-            for kind in ("Node", "PersistentVolume")
-        }
-        for kind, usable in (("Node", ready_for_pods), ("PersistentVolume", ready_for_claims)):
-            if named := names[kind]:
-                wanted = _all_of(named, usable)
-                api.wait_for(kind, wanted)
+        wait_until_usable(api, made)
         return made
 
     yield create
@@ -118,10 +111,6 @@ def namespace(api: Api, create: Create, request: pytest.FixtureRequest) -> Itera
     """
     with fresh_namespace(api, request.node.name) as name:
         yield name
-
-
-def _all_of(names: set[str], usable: Callable[[Object], bool]) -> Callable[[list[Object]], bool]:
-    return lambda found: all(usable(one) for one in found if one["metadata"]["name"] in names)
 
 
 def _none_of(uids: set[str]) -> Callable[[list[Object]], bool]:

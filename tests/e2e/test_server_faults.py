@@ -9,7 +9,7 @@ from threading import Event
 import pytest
 
 from e2e import objects
-from e2e.api import Api
+from e2e.api import Api, wait_until_usable
 from e2e.control_plane import ControlPlane
 from e2e.disturbed import STRIKES, shaken
 from e2e.evidence import was_cut_off, was_hit
@@ -66,7 +66,9 @@ def test_two_api_servers_on_one_etcd_of_which_one_is_killed_stack_nobody(tmp_pat
     ):
 
         def create(*manifests: Object) -> list[Object]:
-            return [first.create(manifest) for manifest in manifests]
+            made = [first.create(manifest) for manifest in manifests]
+            wait_until_usable(first, made)
+            return made
 
         define(first, objects.custom_resource_definition(objects.ADVANCED_GROUP, "v1", "StatefulSet", "statefulsets"))
         create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "system"}})
