@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import cycle
-from typing import Any
+from typing import Any, Final
 
 Object = dict[str, Any]
 
@@ -72,13 +72,20 @@ def local_volume(name: str, node_name: str, *, storage_class: str = LOCAL_STORAG
     }
 
 
+SPARE: Final = 6
+"""Local volumes on each node beyond those that a test needs."""
+
+
 def local_cluster(
     names: Iterable[str], *, zones: Iterable[str | None] = (None,), volumes: int = 3, **fields: Any
 ) -> list[Object]:
-    """The storage class, nodes of one shape (`fields` are `node`'s), and so many local volumes on each.
+    """The storage class, nodes of one shape (`fields` are `node`'s), and so many local volumes on each, or more.
 
-    The zones are dealt out in turn: one zone for all, or a list.
+    The zones are dealt out in turn: one zone for all, or a list. With just enough volumes a set may be guarded for
+    those that pods of other sets on their way are about to take, or did not take in the end; that is not what these
+    tests are about.
     """
+    volumes += SPARE if volumes else 0
     nodes = [node(name, zone=zone, **fields) for name, zone in zip(names, cycle(zones), strict=False)]
     return [
         storage_class(),
