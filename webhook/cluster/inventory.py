@@ -170,6 +170,8 @@ class PromptInventory(Inventory):
     def __init__(self, door: Door) -> None:
         super().__init__(door, quick=AT_ONCE, slow=AT_ONCE)
         self._catching_up = Lock()
+        # All is listed now, not in the first decision's time.
+        self.view()
 
     def view(self) -> InventoryView | None:
         """What there is now."""
