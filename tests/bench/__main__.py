@@ -8,9 +8,13 @@ from pathlib import Path
 import click
 from e2e.control_plane import missing_binaries
 
-from bench import handler, memory, placement
+from bench import decisions, handler, memory, placement
 
-ALONE: dict[str, Callable[[], None]] = {"handler": handler.main, "memory": lambda: memory.main(5000, 20000)}
+ALONE: dict[str, Callable[[], None]] = {
+    "handler": handler.main,
+    "decisions": decisions.main,
+    "memory": lambda: memory.main(5000, 20000),
+}
 """The parts that need no control plane."""
 
 PARTS = (*ALONE, *placement.PARTS)
