@@ -68,6 +68,25 @@ which_cluster = together(
 
 asking = together(namespace, which_cluster)
 
+assume_isolation = click.option(
+    "--assume-isolation",
+    is_flag=True,
+    envvar=variable("assume_isolation"),
+    show_envvar=True,
+    help="Take it that PD keeps the copies of data apart by host (or zone) where its location-labels are not known.",
+)
+
+text_or_json = click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    envvar=variable("output"),
+    show_envvar=True,
+    help="Text, or JSON.",
+)
+
 
 @contextmanager
 def opened(parameters: Mapping[str, Any], *, quiet: bool = False) -> Iterator[Connection]:

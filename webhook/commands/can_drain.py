@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from webhook.commands import completion
-from webhook.commands.asking import opened, which_cluster
+from webhook.commands.asking import assume_isolation, opened, text_or_json, which_cluster
 from webhook.settings import variable
 
 
@@ -22,23 +22,8 @@ from webhook.settings import variable
     show_envvar=True,
     help="Also all nodes of this zone (label topology.kubernetes.io/zone). May be repeated.",
 )
-@click.option(
-    "--assume-isolation",
-    is_flag=True,
-    envvar=variable("assume_isolation"),
-    show_envvar=True,
-    help="Take it that PD keeps the copies of data apart by host (or zone) where its location-labels are not known.",
-)
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    envvar=variable("output"),
-    show_envvar=True,
-    help="Text, or JSON.",
-)
+@assume_isolation
+@text_or_json
 @which_cluster
 @click.pass_context
 def command(

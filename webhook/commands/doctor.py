@@ -6,23 +6,13 @@ from typing import Any
 
 import click
 
-from webhook.commands.asking import opened, which_cluster
-from webhook.settings import variable
+from webhook.commands.asking import opened, text_or_json, which_cluster
 
 _COLOURS = {"ok": "green", "--": "bright_black", "warn": "yellow", "fail": "red"}
 
 
 @click.command("doctor", short_help="Find what keeps the webhook from doing its work.")
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    envvar=variable("output"),
-    show_envvar=True,
-    help="Text, or JSON.",
-)
+@text_or_json
 @which_cluster
 @click.pass_context
 def command(ctx: click.Context, /, output: str, **parameters: Any) -> None:

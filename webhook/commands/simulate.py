@@ -6,29 +6,13 @@ from typing import Any
 
 import click
 
-from webhook.commands.asking import asking, opened
-from webhook.settings import variable
+from webhook.commands.asking import asking, assume_isolation, opened, text_or_json
 
 
 @click.command("simulate", short_help="Scale, lose nodes or zones, add nodes, on a copy; show what becomes of it.")
 @click.argument("steps", metavar="STEP...", nargs=-1, required=True)
-@click.option(
-    "--assume-isolation",
-    is_flag=True,
-    envvar=variable("assume_isolation"),
-    show_envvar=True,
-    help="Take it that PD keeps the copies of data apart by host (or zone) where its location-labels are not known.",
-)
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    envvar=variable("output"),
-    show_envvar=True,
-    help="Text, or JSON.",
-)
+@assume_isolation
+@text_or_json
 @asking
 @click.pass_context
 def command(
