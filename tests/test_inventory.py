@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from fake_api_server import RESET, STALL, Stream, fake_api_server, json_reply, watch_line
 from kubernetes.client import Configuration
+from polling import eventually
 
 from webhook.cluster import trimming
 from webhook.cluster.api import ApiDoor
@@ -496,16 +497,6 @@ def test_odd_objects_are_trimmed_without_raising(kind: trimming.Kind[Any], odd: 
 
 
 # The whole inventory
-
-
-def eventually(condition: Callable[[], Any]) -> Any:
-    """What the condition gives as soon as it is true; asked again and again, for as long as patience lasts."""
-    end = monotonic() + PATIENCE
-    pause = Event()
-    while not (found := condition()):
-        assert monotonic() < end, "it did not come about"
-        pause.wait(0.005)
-    return found
 
 
 def nodes_in(view: InventoryView | None) -> list[str]:

@@ -18,6 +18,7 @@ from webhook.core.storage import PersistentVolume
 
 Value = TypeVar("Value")
 View = TypeVar("View")
+Located = TypeVar("Located", PodOnNode, Attachment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ class Shelf(ABC, Generic[Value, View]):
         self._view = None
         self._replaced(key, old, value)
 
-    def _replaced(self, _key: Key, old: Value | None, new: Value | None) -> None:
+    def _replaced(self, key: Key, old: Value | None, new: Value | None) -> None:
         """Called after each change, under the lock."""
 
     @abstractmethod
@@ -109,7 +110,24 @@ class NodeShelf(Shelf[Node, tuple[Node, ...]]):
         return in_order(self._values.values())
 
 
-class PodShelf(Shelf[PodOnNode, Placed]):
+class _ShelfByNode(Shelf[Located, View]):
+    """What is at nodes, by node, and the nodes where something has changed since the last view."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_node: dict[str, dict[Key, Located]] = {}
+        self._changed: set[str] = set()
+
+    def _replaced(self, key: Key, old: Located | None, new: Located | None) -> None:
+        if old is not None:
+            del self._by_node[old.node_name][key]
+            self._changed.add(old.node_name)
+        if new is not None:
+            self._by_node.setdefault(new.node_name, {})[key] = new
+            self._changed.add(new.node_name)
+
+
+class PodShelf(_ShelfByNode[PodOnNode, Placed]):
     """Pods by node. Only the nodes where something has changed are added up again for a view.
 
     `seen` is told of each pod that comes to a node, by namespace and name, and of the node's name.
@@ -118,18 +136,12 @@ class PodShelf(Shelf[PodOnNode, Placed]):
     def __init__(self) -> None:
         super().__init__()
         self.seen: Callable[[Key, str], None] = _nobody_looks
-        self._by_node: dict[str, dict[Key, PodOnNode]] = {}
-        self._changed: set[str] = set()
         self._last = Placed()
 
-    def _replaced(self, _key: Key, old: PodOnNode | None, new: PodOnNode | None) -> None:
-        if old is not None:
-            del self._by_node[old.node_name][_key]
-            self._changed.add(old.node_name)
+    def _replaced(self, key: Key, old: PodOnNode | None, new: PodOnNode | None) -> None:
+        super()._replaced(key, old, new)
         if new is not None:
-            self._by_node.setdefault(new.node_name, {})[_key] = new
-            self._changed.add(new.node_name)
-            self.seen(_key, new.node_name)
+            self.seen(key, new.node_name)
 
     def _make_view(self) -> Placed:
         changed = {name: tuple(self._by_node[name].values()) for name in self._changed}
@@ -201,22 +213,12 @@ def attached(attachments: Iterable[Attachment]) -> Attached:
     return {name: frozenset(there) for name, there in by_node.items()}
 
 
-class AttachmentShelf(Shelf[Attachment, Attached]):
+class AttachmentShelf(_ShelfByNode[Attachment, Attached]):
     """Attached volumes by node."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._by_node: dict[str, dict[Key, Attachment]] = {}
-        self._changed: set[str] = set()
         self._last: dict[str, frozenset[str]] = {}
-
-    def _replaced(self, _key: Key, old: Attachment | None, new: Attachment | None) -> None:
-        if old is not None:
-            del self._by_node[old.node_name][_key]
-            self._changed.add(old.node_name)
-        if new is not None:
-            self._by_node.setdefault(new.node_name, {})[_key] = new
-            self._changed.add(new.node_name)
 
     def _make_view(self) -> Attached:
         self._last = dict(self._last)

@@ -12,6 +12,7 @@ from threading import Event, Lock, Thread
 from webhook.core import options
 from webhook.core.model import Decision, Group
 from webhook.core.outcomes import Cause, Outcome
+from webhook.locking.looking import look
 from webhook.locking.protocol import Answer, Request
 from webhook.locking.round import Round
 from webhook.locking.tools import RoundTools
@@ -91,14 +92,12 @@ class GroupQueues:
             if queue.waiting >= self._most_waiting:
                 return self._guarded(group, request, Cause.BUSY)
             queue.waiting += 1
-        answers: list[Answer] = []
         try:
-            Round(group, (request,), self._tools, lambda _, answer: answers.append(answer), writes=False).run()
+            return look(group, request, self._tools).answer
         finally:
             with self._lock:
                 queue.waiting -= 1
                 self._forget_if_idle(group, queue)
-        return answers[0]
 
     def waiting(self) -> int:
         """How many callers wait for a round, over all groups."""
