@@ -22,10 +22,10 @@ from webhook.settings import Settings, variable
 SPACE = "shop"
 
 
-def connected(door: Door | Stand, **settings: Any) -> Connection:
-    """The cluster as a command has it open."""
+def connected(door: Door | Stand, seconds: float = 20.0, **settings: Any) -> Connection:
+    """The cluster as a command has it open, with so many seconds to ask it."""
     opened = door.cluster if isinstance(door, Stand) else door
-    return Connection(opened, Settings(**settings), SPACE, Deadline.after(20.0))
+    return Connection(opened, Settings(**settings), SPACE, Deadline.after(seconds))
 
 
 def dump(path: Path, cluster: MemoryCluster) -> Path:

@@ -157,7 +157,7 @@ def survival_in(verdict: Verdict, report: Report) -> Survival:
     return verdict.losses[0].loss.survival if verdict.losses else row.audited.now
 
 
-@settings(max_examples=500)
+@settings(max_examples=300)
 @given(worlds(known=True) | dense(), SOME)
 @example(World("tikv", ("a", "a", "b", "c"), tuple(Store(n % 4, True) for n in range(8)), 8, 3, None), {0})
 @example(World("tikv", ("a", "a", "b", "c"), tuple(Store(n % 4, True) for n in range(8)), 8, 3, ("zone",)), {0, 1})

@@ -433,7 +433,8 @@ def test_events_that_may_not_be_read_are_said_to_be_missing():
 def test_what_the_decision_rests_on_may_be_unreadable(call: str, error: Exception, said: str):
     stand = stored(Stand(*a_v1_world()), a_pod())
     stand.door.fails(call, error)
-    connection = connected(stand.door, expiry=120.0)  # type: ignore[arg-type]
+    # An unknown outcome is asked again for as long as there is time.
+    connection = connected(stand.door, seconds=4.0, expiry=120.0)  # type: ignore[arg-type]
 
     text = page_of(tell(connection, SPACE, "db-tikv-0"))
 
