@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -246,5 +248,17 @@ def _asked(call: Callable[[], Any]) -> Any:
         raise click.ClickException(str(error)) from None
 
 
+def run() -> None:
+    """The program. What cannot be printed or kept is one line, as every other failure."""
+    try:
+        main(prog_name="python -m certs")
+    except OSError as error:
+        # What is still in the buffer must not fail once more when the interpreter ends.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        click.echo(f"Error: what was to be printed or kept cannot be written: {error}", err=True)
+        sys.exit(1)
+
+
 if __name__ == "__main__":
-    main(prog_name="python -m certs")
+    run()

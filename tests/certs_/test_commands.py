@@ -332,3 +332,14 @@ def test_a_file_of_authorities_is_read_whenever_it_is_asked_for(tmp_path: Path) 
 
 def test_line_breaks_in_a_bundle_do_not_matter() -> None:
     assert given_by(base64.encodebytes(NEXT.certificate).decode(), None)() == (NEXT.certificate,)
+
+
+def test_what_cannot_be_printed_is_one_line():
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "certs", "issue", "--help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "cannot be written" in done.stderr
+    assert "No space left on device" in done.stderr
