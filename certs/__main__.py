@@ -248,7 +248,7 @@ def _asked(call: Callable[[], Any]) -> Any:
         raise click.ClickException(str(error)) from None
 
 
-def run() -> None:
+def program() -> None:
     """The program. What cannot be printed or kept is one line, as every other failure."""
     try:
         main(prog_name="python -m certs")
@@ -261,4 +261,4 @@ def run() -> None:
 
 
 if __name__ == "__main__":
-    run()
+    program()

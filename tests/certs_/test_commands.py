@@ -337,7 +337,11 @@ def test_line_breaks_in_a_bundle_do_not_matter() -> None:
 def test_what_cannot_be_printed_is_one_line():
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "certs", "issue", "--help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [sys.executable, "-m", "certs", "issue", "--help"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
 
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
