@@ -126,6 +126,26 @@ def test_what_is_forbidden_is_the_guard_at_once_with_the_verb_named(call: str, s
     assert (answer.effort.attempts, answer.token, stand.clock.pauses) == (1, "", [])
 
 
+@pytest.mark.parametrize("call", [*READS, SWAP, SECOND_WRITE])
+def test_an_api_server_that_forbids_what_it_allowed_before_has_just_started_and_is_asked_again(
+    call: str, stand: Stand
+) -> None:
+    first = stand.admit(a_pod())
+    verb, resource = call.split()[:2]
+    stand.door.fails(call, Forbidden(verb, resource, status=403), times=6)
+    answer = ask(stand, "db-tikv-1").only
+    assert (answer.decision.outcome, answer.effort.attempts) == (Outcome.PINNED, 7)
+    assert answer.decision.node != first.node
+
+
+def test_what_stays_forbidden_that_was_allowed_before_is_the_guard_after_three_seconds(stand: Stand) -> None:
+    stand.admit(a_pod())
+    stand.door.fails(SWAP, Forbidden("patch", PVC, status=403))
+    answer = ask(stand, "db-tikv-1").only
+    assert (answer.decision.cause, answer.decision.detail) == (Cause.API_FORBIDDEN, f"not allowed to patch {PVC}")
+    assert stand.clock.pauses == [0.5] * 6
+
+
 def test_a_swap_that_the_api_server_calls_invalid_is_the_guard_at_once(stand: Stand) -> None:
     stand.door.fails(SWAP, Invalid("patch", PVC, LOCK, status=422, detail="Too long"))
     answer = ask(stand).only

@@ -37,6 +37,13 @@ class AnswerMemory:
         self._newer: dict[Group, dict[Location, float]] = {}
         self._carriers: OrderedDict[Group, OptionCarriers] = OrderedDict()
         self._reported: OrderedDict[Location, None] = OrderedDict()
+        self._was_allowed = False
+
+    @property
+    def was_allowed(self) -> bool:
+        """Whether a round of this process got through once: all that it needs was allowed then."""
+        with self._lock:
+            return self._was_allowed
 
     def answers(self, group: Group) -> dict[str, Entry]:
         """The entries of this process's answers that are not known to be over, by token."""
@@ -47,6 +54,7 @@ class AnswerMemory:
         """Remember an answer before it is given."""
         with self._lock:
             now = self._clock()
+            self._was_allowed = True
             self._answers.setdefault(group, {})[entry.token] = (entry, now)
             for other in list(self._answers):
                 kept = {token: held for token, held in self._answers[other].items() if now - held[1] <= self._keep}

@@ -82,7 +82,7 @@ class Round:
             except (UnknownOutcome, Gone) as error:
                 self._decide_anew(error)
             except Forbidden as error:
-                self._waiting.guard_all(Cause.API_FORBIDDEN, f"not allowed to {error.verb} {error.resource}")
+                self._waiting.forbid(error)
             except (Invalid, NotFound) as error:
                 self._waiting.guard_all(Cause.API_TROUBLE, str(error))
             except OutOfTime:

@@ -10,6 +10,7 @@ from webhook.core.carriers import OptionCarriers
 from webhook.core.model import Decision, Group, Options
 from webhook.core.outcomes import Cause, Outcome
 from webhook.deadline import Deadline
+from webhook.errors import Forbidden
 from webhook.locking.protocol import Answer, Effort, Request
 from webhook.locking.tools import RoundTools
 
@@ -18,6 +19,9 @@ LEAST_LEFT: Final = 1.0
 # The wait before another attempt is random, up to a bound that doubles from the first to the second (s).
 FIRST_WAIT: Final = 0.01
 LONGEST_WAIT: Final = 0.25
+# An API server that has just started forbids all until it has read the roles: about a second of it was seen.
+MOST_FORBIDDEN: Final = 6
+FORBIDDEN_WAIT: Final = 0.5
 
 
 class WaitingRequests:
@@ -35,7 +39,7 @@ class WaitingRequests:
         self._open = {request.member: request for request in requests}
         self._tools = tools
         self._deliver = deliver
-        self.attempts = self.conflicts = self.unknown = 0
+        self.attempts = self.conflicts = self.unknown = self._forbidden = 0
         self.trouble = ""
 
     def requests(self) -> tuple[Request, ...]:
@@ -60,6 +64,15 @@ class WaitingRequests:
     def guard_all(self, cause: Cause, detail: str = "") -> None:
         """Answer everybody with the guard."""
         self.guard(self.requests(), cause, detail)
+
+    def forbid(self, error: Forbidden) -> None:
+        """Guard everybody at once; but where this process was allowed all before, only if that lasts (3 s)."""
+        self._forbidden += 1
+        if self._tools.memory.was_allowed and self._forbidden <= MOST_FORBIDDEN:
+            self.trouble = str(error)
+            self.pause(FORBIDDEN_WAIT)
+        else:
+            self.guard_all(Cause.API_FORBIDDEN, f"not allowed to {error.verb} {error.resource}")
 
     def give(
         self,
