@@ -9,6 +9,7 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 COPY setup.cfg pyproject.toml README.md LICENSE ./
 COPY webhook webhook
 COPY certs certs
+COPY leases leases
 RUN python -m pip wheel --wheel-dir /wheels . \
     && python -m venv /opt/tidb-ha-webhook \
     && /opt/tidb-ha-webhook/bin/python -m pip install --no-index --find-links /wheels tidb-ha-webhook \

@@ -10,7 +10,6 @@ A process of its own, beside the one that answers reviews, which so never holds 
     files       puts the pair where the server reads it, all at once
     given       the CAs of somebody else
     cluster     the calls to the API server
-    election    one writer among the replicas
     probe       proves that the API server trusts a CA before that CA's certificate is served
     keeper      the loop
     figures     metrics and health

@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import urllib3
-from kubernetes.client import ApiClient, Configuration
+from kubernetes.client import Configuration
 from kubernetes.client.rest import RESTClientObject
 from kubernetes.config import ConfigException
 
@@ -55,32 +55,6 @@ class Caller:
         headers = {"Accept": JSON, "Content-Type": content_type, "User-Agent": USER_AGENT}
         settings: Mapping[str, Any] = dict(self._configuration.auth_settings())
         return headers | {setting["key"]: setting["value"] for setting in settings.values()}
-
-
-class TimedApiClient(ApiClient):
-    """The official client without retries, whose calls have a time-out also where a caller gives none.
-
-    Leader election gives none; and it asks again by itself.
-    """
-
-    def __init__(self, configuration: Configuration) -> None:
-        configuration.retries = False
-        super().__init__(configuration)
-        self.rest_client = _TimedRest(configuration)
-
-
-class _TimedRest(RESTClientObject):
-    def request(
-        self,
-        method: Any,
-        url: Any,
-        headers: Any = None,
-        body: Any = None,
-        post_params: Any = None,
-        _request_timeout: Any = None,
-    ) -> Any:
-        timeout = _request_timeout or TIMEOUT
-        return super().request(method, url, headers, body, post_params, timeout)  # type: ignore[no-untyped-call]
 
 
 def _decoded(what: str, answer: urllib3.BaseHTTPResponse) -> dict[str, Any]:

@@ -19,13 +19,12 @@ from kubernetes.client import Configuration
 
 from certs.api import ApiCluster
 from certs.authority import Pair
-from certs.calls import TimedApiClient
 from certs.cluster import Target
-from certs.election import Election
 from certs.figures import Figures, health_application, health_server
 from certs.keeper import Keeper, Surroundings
 from certs.probe import ProbeServer
 from certs.state import Mode, Plan
+from leases.election import Election
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -52,7 +51,9 @@ def run(configuration: Configuration, target: Target, plan: Plan, options: Optio
     figures = Figures()
     probe = ProbeServer(options.probe_port) if plan.mode is Mode.SELF_MANAGED else None
     identity = f"{os.environ.get('POD_NAME') or socket.gethostname()}_{secrets.token_hex(4)}"
-    election = Election(TimedApiClient(configuration), target.namespace, target.lease, identity)
+    election = Election(
+        configuration, target.namespace, target.lease, identity, leaderless="nobody keeps the certificates"
+    )
     surroundings = Surroundings(
         cluster=ApiCluster(configuration, target),
         leads=election.leads,

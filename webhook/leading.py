@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kubernetes.client import Configuration
 
+from leases.election import Election
 from webhook.cluster.credentials import SERVICE_ACCOUNT
 from webhook.cluster.door import Door
 from webhook.cluster.fleet import Fleet, read_fleet
@@ -22,7 +23,6 @@ from webhook.cluster.usage import UsageReader
 from webhook.controller import auditing, loop
 from webhook.controller.auditing import Auditing
 from webhook.controller.duties import AllDuties
-from webhook.controller.leases import Election
 from webhook.controller.looking import Looker
 from webhook.controller.loop import Rescue
 from webhook.controller.running import Controller
@@ -61,7 +61,13 @@ def build_controller(
     if settings.source is ClusterSource.DUMP:
         return Controller(duties, lambda: True, metrics.leads)
     identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
-    election = Election(configuration(), lease_namespace_of(settings), settings.controller_lease, identity)
+    election = Election(
+        configuration(),
+        lease_namespace_of(settings),
+        settings.controller_lease,
+        identity,
+        leaderless="who leads is not known",
+    )
     return Controller(duties, election.leads, metrics.leads)
 
 

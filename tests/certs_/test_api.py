@@ -11,9 +11,7 @@ from fake_api_server import RESET, FakeApiServer, Reply, fake_api_server, json_r
 from kubernetes.client import Configuration
 
 from certs.api import ApiCluster
-from certs.calls import TimedApiClient
 from certs.cluster import ClusterError, Published, Sighting, Target
-from certs.election import Election
 from certs.removal import Leftovers, remove_all
 
 TARGET = Target("rel", "rel-hook", "hook-certificates", "hook-certs", "hook")
@@ -213,50 +211,3 @@ def test_what_may_not_be_removed_is_an_error(server: FakeApiServer, cluster: Api
     server.answer_with(status_reply(403, "no"))
     with pytest.raises(ClusterError, match="403 no"):
         getattr(cluster, remove)()
-
-
-LEASE = "/apis/coordination.k8s.io/v1/namespaces/rel/leases"
-
-
-def lease(holder: str) -> dict[str, Any]:
-    time = "2026-09-15T10:00:00.000001Z"
-    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "acquireTime": time, "renewTime": time}
-    return {"metadata": {"name": "hook-certs", "namespace": "rel", "resourceVersion": "3"}, "spec": spec}
-
-
-@pytest.fixture
-def election(server: FakeApiServer) -> Iterator[Election]:
-    with TimedApiClient(configured(server)) as client:
-        yield Election(client, "rel", "hook-certs", "me")
-
-
-def test_a_lease_that_is_not_there_is_taken(server: FakeApiServer, election: Election) -> None:
-    server.answer_with(json_reply({"kind": "Status", "code": 404}, 404), json_reply(lease("me"), 201))
-    assert election.leads()
-    assert [(asked.method, asked.path) for asked in server.asked] == [("GET", f"{LEASE}/hook-certs"), ("POST", LEASE)]
-    assert server.asked[1].json()["spec"]["holderIdentity"] == "me"
-
-
-def test_a_lease_of_somebody_else_is_waited_for(server: FakeApiServer, election: Election) -> None:
-    server.answer_with(json_reply(lease("another")))
-    assert not election.leads()
-    assert [asked.method for asked in server.asked] == ["GET"]
-
-
-def test_our_own_lease_is_renewed_at_its_version(server: FakeApiServer, election: Election) -> None:
-    server.answer_with(json_reply(lease("me")))
-    assert election.leads()
-    assert server.asked[1].method == "PUT"
-    assert server.asked[1].json()["metadata"]["resourceVersion"] == "3"
-
-
-@pytest.mark.parametrize(
-    ("reply", "words"), [(RESET, "ProtocolError"), (status_reply(403), "403"), (status_reply(500), "500")]
-)
-def test_without_an_answer_nobody_leads_and_it_is_said_once(
-    server: FakeApiServer, election: Election, caplog: pytest.LogCaptureFixture, reply: Reply | str, words: str
-) -> None:
-    server.answer_with(reply)
-    assert [election.leads() for _ in range(3)] == [False] * 3
-    (message,) = caplog.messages
-    assert message.startswith(f"Lease rel/hook-certs: {words}")

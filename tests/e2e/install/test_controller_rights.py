@@ -16,9 +16,9 @@ from e2e.install.helm import CHART, Helm
 from e2e.install.test_rights import without
 from e2e.objects import Object, container
 from e2e.waiting import wait_until
+from leases.election import Election
 from webhook.cluster import door
 from webhook.cluster.api import ApiDoor
-from webhook.controller.leases import Election
 from webhook.errors import ApiError, Forbidden
 
 pytestmark = pytest.mark.e2e
@@ -96,7 +96,7 @@ def use_every_right(api: Api, configuration: Configuration, namespace: str) -> s
         ),
     )
     api.delete("Pod", pod["name"], namespace, missing_ok=True, gracePeriodSeconds=0)
-    election = Election(configuration, namespace, NAME, "me")
+    election = Election(configuration, namespace, NAME, "me", leaderless="")
     # The first takes the empty Lease, the second renews it.
     refused |= {"lead" for _ in range(2) if not election.leads()}
     election.close()

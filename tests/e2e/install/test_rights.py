@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,14 @@ import yaml
 from kubernetes.client import Configuration
 
 from certs.api import ApiCluster
-from certs.calls import TimedApiClient
 from certs.cluster import ClusterError, Target
-from certs.election import Election
 from certs.material import EMPTY, data_of
 from e2e.api import Api
 from e2e.control_plane import ControlPlane
 from e2e.install.helm import CHART, Helm
 from e2e.objects import Object
 from e2e.waiting import wait_until
+from leases.election import Election
 
 pytestmark = pytest.mark.e2e
 
@@ -82,8 +82,7 @@ def use_every_right(configuration: Configuration, namespace: str) -> list[str]:
     if published is not None:
         tried("patch mutatingwebhookconfigurations", lambda: cluster.publish(published, b""))
     tried("create configmaps", lambda: cluster.probe(""))
-    with TimedApiClient(configuration) as client:
-        election = Election(client, namespace, "rel-certs", "me")
+    with closing(Election(configuration, namespace, "rel-certs", "me", leaderless="")) as election:
         # The first makes the Lease, the second renews it.
         refused += [name for name in ("lead", "renew") if not election.leads()]
     return refused

@@ -9,7 +9,7 @@ import pytest
 from fake_api_server import RESET, FakeApiServer, Reply, fake_api_server, json_reply, status_reply
 from kubernetes.client import Configuration
 
-from webhook.controller.leases import Election
+from leases.election import Election
 
 LEASE = "rel-controller"
 PATH = "/apis/coordination.k8s.io/v1/namespaces/system/leases"
@@ -25,7 +25,7 @@ def server() -> Iterator[FakeApiServer]:
 def election(server: FakeApiServer) -> Iterator[Election]:
     configuration = Configuration()
     configuration.host = server.url
-    election = Election(configuration, "system", LEASE, "me")
+    election = Election(configuration, "system", LEASE, "me", leaderless="nobody works")
     yield election
     election.close()
 
@@ -90,3 +90,4 @@ def test_without_an_answer_nobody_leads_and_it_is_said_once(
     assert [election.leads() for _ in range(3)] == [False] * 3
     (message,) = caplog.messages
     assert message.startswith(f"Lease system/{LEASE}: {words}")
+    assert message.endswith("; nobody works")

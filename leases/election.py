@@ -1,7 +1,7 @@
-"""One writer among the replicas: the official client's leader election, over a Lease.
+"""Who leads: the official client's leader election, over a Lease.
 
-The election keeps replicas from working against each other; it keeps nothing safe. Every write is a
-compare-and-swap, so that a leader who was paused for too long loses the write, and no more.
+It keeps replicas from doing the same work; nothing is kept safe by it. Every write of a leader has preconditions, so
+that one who was paused for too long loses the write, and no more.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import urllib3
-from kubernetes.client import ApiClient, ApiException, CoordinationV1Api
+from kubernetes.client import ApiClient, ApiException, Configuration, CoordinationV1Api
 from kubernetes.config import ConfigException
 from kubernetes.leaderelection import electionconfig, leaderelection
 from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
@@ -24,6 +24,8 @@ LEASE_SECONDS: Final = 15
 
 _RENEW_SECONDS: Final = 10
 _RETRY_SECONDS: Final = 2
+# A call's time-out (s); the client has none of its own.
+_TIMEOUT: Final = 5.0
 # No Lease yet, and another one was first: both belong to an election.
 _USUAL: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 
@@ -32,18 +34,27 @@ logging.getLogger("leaderelection").setLevel(logging.WARNING)
 
 
 class Election:
-    """Whether this replica is the one that writes; to be asked more often than every `LEASE_SECONDS`."""
+    """Whether this process leads; to be asked more often than every `LEASE_SECONDS`."""
 
-    def __init__(self, client: ApiClient, namespace: str, lease: str, identity: str) -> None:
+    def __init__(
+        self, configuration: Configuration, namespace: str, name: str, identity: str, *, leaderless: str
+    ) -> None:
+        """`identity` is this process's own; the Lease is `name` in `namespace`, and made if it is not there.
+
+        `leaderless` says in the log what it means that the Lease cannot be asked for.
+        """
+        configuration.retries = False
         # The lock makes a client of its own by the process-wide configuration, which nobody sets here.
-        lock: Any = LeaseLock(lease, namespace, identity)  # type: ignore[no-untyped-call]
-        self._leases = lock.api_instance = _Leases(client)
+        lock: Any = LeaseLock(name, namespace, identity)  # type: ignore[no-untyped-call]
+        self._client = ApiClient(configuration)
+        self._leases = lock.api_instance = _Leases(self._client)
         config: Any = electionconfig.Config(  # type: ignore[no-untyped-call]
             lock, LEASE_SECONDS, _RENEW_SECONDS, _RETRY_SECONDS, onstarted_leading=_nothing, onstopped_leading=_nothing
         )
         # One attempt at a time, not its endless loop, which no signal ends and the first broken connection does.
         self._election: Any = leaderelection.LeaderElection(config)  # type: ignore[no-untyped-call]
-        self._where = f"Lease {namespace}/{lease}"
+        self._where = f"Lease {namespace}/{name}"
+        self._leaderless = leaderless
         self._problem = ""
 
     def leads(self) -> bool:
@@ -54,13 +65,17 @@ class Election:
         except (urllib3.exceptions.HTTPError, OSError, ConfigException) as error:
             leads, self._leases.problem = False, type(error).__name__
         if self._leases.problem not in ("", self._problem):
-            logger.warning("%s: %s; nobody keeps the certificates", self._where, self._leases.problem)
+            logger.warning("%s: %s; %s", self._where, self._leases.problem, self._leaderless)
         self._problem = self._leases.problem
         return leads
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()  # type: ignore[no-untyped-call]
+
 
 class _Leases:
-    """The three calls of an election; `problem` is what the last of them met, "" for nothing.
+    """The three calls of an election, each with a time-out; `problem` is what the last of them met, "" for nothing.
 
     The election passes over what goes wrong in silence.
     """
@@ -70,17 +85,17 @@ class _Leases:
         self.problem = ""
 
     def read_namespaced_lease(self, name: str, namespace: str) -> Any:
-        return self._noted(self._api.read_namespaced_lease, name, namespace)
+        return self._timed(self._api.read_namespaced_lease, name, namespace)
 
     def create_namespaced_lease(self, namespace: str, body: Any) -> Any:
-        return self._noted(self._api.create_namespaced_lease, namespace, body)
+        return self._timed(self._api.create_namespaced_lease, namespace, body)
 
     def replace_namespaced_lease(self, *, name: str, namespace: str, body: Any) -> Any:
-        return self._noted(self._api.replace_namespaced_lease, name, namespace, body)
+        return self._timed(self._api.replace_namespaced_lease, name, namespace, body)
 
-    def _noted(self, call: Callable[..., Any], *arguments: object) -> Any:
+    def _timed(self, call: Callable[..., Any], *arguments: object) -> Any:
         try:
-            return call(*arguments)
+            return call(*arguments, _request_timeout=_TIMEOUT)
         except ApiException as error:
             if error.status not in _USUAL:
                 self.problem = f"{error.status} {error.reason}"
