@@ -331,6 +331,27 @@ def test_domains_in_use_are_those_of_all_nodes_also_those_the_pod_may_not_use():
     assert counts(census(pods=pods, nodes=nodes)) == {"n1": {"1"}, "n2": {"2"}}
 
 
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ([("1", "n1"), ("2", "n2")], 2),
+        ([("1", "n1"), ("1", "n2")], 1),
+        ([("1", "n1"), ("2", "n2"), ("2", "n3")], 2),
+        ([("1", "n1"), ("2", "n1"), ("2", "n3")], 1),
+        ([("1", "n1"), ("2", "n2"), ("2", "n3"), ("3", "n2"), ("3", "n3")], 2),
+        ([("1", "n1"), ("9", "n3")], 1),
+    ],
+    ids=["one each", "one twice", "in new ones", "perhaps beside another", "perhaps together", "not desired any more"],
+)
+def test_a_member_that_may_be_in_several_domains_makes_at_most_one_of_them_one_in_use(entries, expected):
+    recorded = [
+        make_entry(f"db-tikv-{ordinal}", node, token=f"token{place:04d}")
+        for place, (ordinal, node) in enumerate(entries)
+    ]
+
+    assert census(entries=recorded).in_use == expected
+
+
 def test_hosts_are_counted_besides_domains():
     nodes = [make_node("n1", zone="za"), make_node("n2", zone="za")]
     found = census(

@@ -295,6 +295,20 @@ def test_a_pinned_sibling_that_is_not_scheduled_yet_counts():
     assert found.node == "n3"
 
 
+def test_a_member_with_two_answers_in_flight_does_not_let_stores_double_up_on_two_nodes():
+    """The node of the first answer was cordoned before the pod came, so another was given; only one of them counts."""
+    found = decided(
+        placing=make_placing(member(2)),
+        desired=make_desired(4),
+        nodes=[make_node("n1"), make_node("n2"), make_node("n3", unschedulable=True)],
+        pods=[running_pod(member(0), "n1")],
+        entries=[make_entry(member(1), "n3", token="token0001"), make_entry(member(1), "n2", token="token0002")],
+    )
+
+    assert (found.outcome, found.cap) == (Outcome.GUARDED, 1)
+    assert "2 of at least 3 nodes are in use" in found.detail
+
+
 def test_finished_pods_do_not_use_up_the_cap():
     pods = [*running_members("n1", "n2"), make_pod(member(3), node_name="n3", phase="Failed")]
 

@@ -40,7 +40,7 @@ def audit(snapshot: Snapshot, isolated_by: frozenset[str] | None = None, index: 
     present = sum(member.desired for member in members)
     replicas = max(snapshot.desired.replicas, present)
     counts = {domain: len(names) for domain, names in census.members.items()}
-    limit = _cap(where, counts)
+    limit = _cap(where, counts, census.in_use)
     audited = GroupAudit(
         group=snapshot.group,
         options=options,
@@ -102,7 +102,7 @@ def _unlabelled(members: Iterable[AuditedMember], nodes: Mapping[str, Node]) -> 
     return {member.name: member.node for member in there if member.domain == ""}
 
 
-def _cap(where: Whereabouts, counts: Mapping[str, int]) -> int | None:
+def _cap(where: Whereabouts, counts: Mapping[str, int], in_use: int) -> int | None:
     """The cap that holds for the members where they are now."""
     desired, member_class = where.snapshot.desired, where.snapshot.group.member_class
     copies, min_domains = desired.options.copies, desired.options.min_domains
@@ -114,7 +114,7 @@ def _cap(where: Whereabouts, counts: Mapping[str, int]) -> int | None:
         member_class,
         desired.replicas,
         domains=len(domains),
-        in_use=len(counts),
+        in_use=in_use,
         copies=copies,
         min_domains=min_domains,
     )

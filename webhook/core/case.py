@@ -143,7 +143,7 @@ def case_for(snapshot: Snapshot, placing: Placing) -> Case:
             group.member_class,
             replicas,
             domains=domains,
-            in_use=len(census.members),
+            in_use=census.in_use,
             copies=options.copies,
             min_domains=options.min_domains,
         ),

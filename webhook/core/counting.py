@@ -36,9 +36,11 @@ class Census:
     domains where a pod of the group is or may come to be, counted or not. `guards`: (topology key, value) of
     the nodes that a guarded member keeps others off, with its name. `open_members`: Pending ones without
     the guard that could land anywhere. `unknown`: members whose domain is not known. `problems`: in words.
+    `in_use`: how many domains hold a member for certain.
     """
 
     members: Mapping[str, frozenset[str]]
+    in_use: int
     hosts: Mapping[str, frozenset[str]]
     occupied: frozenset[str]
     guards: Mapping[tuple[str, str], str]
@@ -66,6 +68,7 @@ def take_census(where: Whereabouts, placing: Placing) -> Census:
     everywhere = [*places, *(place for found in seen.values() for place in found)]
     return Census(
         members=_grouped((place.domain or "", place.member) for place in places),
+        in_use=_in_use(place for place in places if where.is_desired(place.member)),
         hosts=_grouped((place.node, place.member) for place in places),
         occupied=frozenset(place.domain for place in everywhere if place.domain),
         guards=_guards(where, [pod for pod in others if not pod.finished]),
@@ -97,6 +100,23 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, frozenset[str]]:
     for place, member in pairs:
         found.setdefault(place, set()).add(member)
     return {place: frozenset(found[place]) for place in sorted(found) if place}
+
+
+def _in_use(places: Iterable[Place]) -> int:
+    """The fewest domains that the members can be in, one that counts in several being in one of them in the end.
+
+    The cap rises with the number, so what may not be there must not raise it.
+    """
+    by_member: dict[str, set[str]] = {}
+    for place in places:
+        if place.domain:
+            by_member.setdefault(place.member, set()).add(place.domain)
+    found, seen = 0, set[str]()
+    # Those first of whom it is known where they are. Whoever may be in none of the domains before needs one more.
+    for domains in sorted(by_member.values(), key=lambda domains: (len(domains), sorted(domains))):
+        found += domains.isdisjoint(seen)
+        seen |= domains
+    return found
 
 
 def _unlabelled(places: Iterable[Place], topology_key: str) -> tuple[str, ...]:

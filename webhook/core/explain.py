@@ -99,12 +99,12 @@ def _holders(case: Case) -> str:
 
 def _waits_for_more_domains(case: Case) -> bool:
     """Whether a used domain would take more if the stores were spread over enough of them already."""
-    in_use = len(case.census.members)
+    in_use = case.census.in_use
     return case.snapshot.group.member_class is MemberClass.REPLICATED and case.cap == 1 and 0 < in_use < case.width
 
 
 def _held_back(case: Case) -> str:
-    word, in_use = _word(case), len(case.census.members)
+    word, in_use = _word(case), case.census.in_use
     return (
         f"{in_use} of at least {case.width} {word}s are in use: until there are {case.width}, one store goes to each,"
         " and the next is held back"
