@@ -18,16 +18,18 @@ from cluster_objects import (
     a_v2_pod,
     a_v2_world,
     a_volume,
+    an_object,
     claims,
     generic_world,
     labels_v1,
     nodes,
+    pinned,
     with_floor,
 )
 from stand import Stand, a_review, answered, is_free
 
 from webhook.admission import Admission, Collaborators
-from webhook.cluster.door import CLAIMS, STATEFUL_SETS, Manifest
+from webhook.cluster.door import CLAIMS, PODS, STATEFUL_SETS, Manifest
 from webhook.cluster.quantities import requests_of
 from webhook.core import keys
 from webhook.core.affinity import PatchError
@@ -73,6 +75,17 @@ def test_a_v2_pod_is_pinned_by_a_field_that_its_operator_does_not_set() -> None:
     answer = stand.admit(a_v2_pod(nodeSelector={HOST: "n2"}))
     assert (answer.outcome, answer.node) == ("pinned", "n2")
     assert answer.pod["spec"]["nodeSelector"] == {HOST: "n2"}
+
+
+def test_pods_of_a_daemon_set_that_wait_for_room_take_none_from_members() -> None:
+    """They ask for more than is left of each node, so the scheduler turned them away; it would take the member."""
+    status = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]}
+    container = {"name": "main", "resources": {"requests": {"cpu": "9"}}}
+    waiting = [
+        an_object(PODS, f"agent-{name}", spec={"containers": [container], "affinity": pinned(name)}, status=status)
+        for name in ("n1", "n2", "n3")
+    ]
+    assert Stand(*a_v1_world(), *waiting).review(a_pod()).outcome == "pinned"
 
 
 def test_a_generic_member_is_found_by_its_sets_selector() -> None:

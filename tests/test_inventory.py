@@ -49,6 +49,7 @@ from webhook.cluster.shelves import (
 )
 from webhook.cluster.trimming import Attachment
 from webhook.cluster.watching import BROKEN_ALLOWED, FIRST_WAIT, LEAST_PERIOD, LONGEST_WAIT, Follower, Pace, Pulse
+from webhook.core import keys
 from webhook.core.manifests import claim_from
 from webhook.core.objects import PodOnNode
 from webhook.core.storage import PersistentVolume
@@ -423,14 +424,15 @@ def test_nodes_are_in_order_and_what_is_known_is_kept_once() -> None:
 
 # What is kept of each kind
 
+PINNED = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}]}}}  # fmt: skip
+
 
 @pytest.mark.parametrize(
     ("pod", "node"),
     [
         (a_pod("a", "n1"), "n1"),
-        (a_pod("a", phase="Pending", affinity={"nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}]}}}), "n2"),
+        (a_pod("a", phase="Pending", affinity=PINNED), "n2"),
         (a_pod("a", phase="Pending", nodeSelector={"kubernetes.io/hostname": "n3"}), "n3"),
         ({**a_pod("a"), "status": {"phase": "Pending", "nominatedNodeName": "n4"}}, "n4"),
     ],
@@ -449,6 +451,27 @@ def test_a_pod_takes_its_place_from_when_it_is_known(pod: Manifest, node: str) -
 )
 def test_a_pod_that_takes_no_place_is_not_kept(pod: Manifest) -> None:
     assert trimming.POD.trim(pod) is None
+
+
+TURNED_AWAY = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "status", "node"),
+    [
+        ({}, {}, None),
+        ({keys.ASSIGNED_NODE: "n2"}, {}, "n2"),
+        ({}, {"nominatedNodeName": "n3"}, "n3"),
+    ],
+    ids=["a DaemonSet's", "ours", "nominated"],
+)
+def test_a_pinned_pod_that_the_scheduler_turned_away_takes_no_place_unless_it_is_ours(
+    annotations: dict[str, str], status: Manifest, node: str | None
+) -> None:
+    pod = a_pod("a", affinity=PINNED)
+    pod["metadata"]["annotations"] = annotations
+    kept = trimming.POD.trim({**pod, "status": TURNED_AWAY | status})
+    assert (kept and kept.node_name) == node
 
 
 UNBOUND = an_object(CLAIMS, "a", spec={})

@@ -28,7 +28,7 @@ from webhook.core.manifests import (
 )
 from webhook.core.objects import Claim, Node, PodOnNode
 from webhook.core.selectors import pinned_node
-from webhook.core.shapes import inside, text, texts
+from webhook.core.shapes import inside, items, mapping, text, texts
 from webhook.core.storage import PersistentVolume, StorageCapacity, StorageClass
 
 Value = TypeVar("Value")
@@ -79,15 +79,27 @@ def _placed_pod(manifest: Manifest) -> PodOnNode | None:
 
 
 def _node_of(manifest: Manifest) -> str:
-    """Where the pod takes a place: at its node, or where it is pinned or nominated to; "" if nowhere."""
+    """Where the pod takes a place: at its node, or where it is pinned or nominated to; "" if nowhere.
+
+    One that the scheduler has turned away takes none, as for the scheduler itself, unless it is ours: that will be
+    placed anew if need be. A DaemonSet's pods are pinned too, and may wait for a room that never comes.
+    """
     if inside(manifest, "status", "phase") in ("Succeeded", "Failed"):
         return ""
     bound = text(inside(manifest, "spec", "nodeName"))
     if bound:
         return bound
     pod = pod_from(manifest)
-    # Admitted by us and not bound yet: it will be there in a moment.
+    if keys.ASSIGNED_NODE not in pod.annotations and _is_turned_away(manifest):
+        return pod.nominated_node_name
+    # Not bound yet: it will be there in a moment.
     return pinned_node(pod) or pod.nominated_node_name or pod.node_selector.get(keys.HOSTNAME, "")
+
+
+def _is_turned_away(manifest: Manifest) -> bool:
+    """Whether the scheduler has found no node for the pod, or does not look for one because of its gates."""
+    conditions = map(mapping, items(inside(manifest, "status", "conditions")))
+    return any((each.get("type"), each.get("status")) == ("PodScheduled", "False") for each in conditions)
 
 
 def _with_shared_labels(manifest: Manifest) -> Manifest:
