@@ -48,7 +48,16 @@ from webhook.cluster.shelves import (
     pools_of,
 )
 from webhook.cluster.trimming import Attachment
-from webhook.cluster.watching import BROKEN_ALLOWED, FIRST_WAIT, LEAST_PERIOD, LONGEST_WAIT, Follower, Pace, Pulse
+from webhook.cluster.watching import (
+    BROKEN_ALLOWED,
+    FIRST_WAIT,
+    LEAST_PERIOD,
+    LONGEST_WAIT,
+    STEADY,
+    Follower,
+    Pace,
+    Pulse,
+)
 from webhook.core import keys
 from webhook.core.manifests import claim_from
 from webhook.core.objects import PodOnNode
@@ -218,6 +227,20 @@ def test_the_wait_after_trouble_doubles_up_to_the_longest_and_begins_anew_after_
     assert waits[8:] == [LONGEST_WAIT, LEAST_PERIOD, FIRST_WAIT]
 
 
+def test_the_wait_begins_anew_after_a_watch_that_broke_but_had_gone_on_for_a_second() -> None:
+    following = Following(
+        [(10, [])], [*[RESET_ERROR] * 9, [an_event(EventType.ADDED, a_pod("a", "n1", 11)), RESET_ERROR]]
+    )
+    following.times(9)
+
+    def last(*_: Any) -> PodOnNode:
+        following.clock.now += STEADY
+        return placed("a", "n1")
+
+    following.follower.kind = trimming.Kind(PODS, last)
+    assert following.times(1) == [FIRST_WAIT]
+
+
 def test_a_watch_that_lasted_is_begun_again_at_once_and_one_that_did_not_a_little_later() -> None:
     following = Following([(10, [])], [[], [an_event(EventType.ADDED, a_pod("a", "n1", 11))]])
     assert following.times(1) == [LEAST_PERIOD]
@@ -312,6 +335,17 @@ def test_a_slow_kind_whose_watch_broke_is_sound_for_five_seconds_more() -> None:
     # A second failure does not make it sound again.
     pulse.broken()
     assert not pulse.sound()
+
+
+def test_nothing_is_sound_between_a_version_that_is_gone_and_the_list_that_follows_at_once() -> None:
+    following = Following([(10, []), (50, [])], [[], *[RESET_ERROR] * 8, [EXPIRED], []])
+    following.times(9)
+    # The watch had begun: the server was heard. What it had to tell since version 10 never comes.
+    assert following.times(1) == [FIRST_WAIT]
+    assert not following.pulse.sound()
+    following.times(1)
+    assert following.pulse.sound()
+    assert following.door.calls[-2:] == ["list from now", "watch from 50 for 3 s"]
 
 
 def test_every_sign_of_life_is_heard() -> None:

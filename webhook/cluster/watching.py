@@ -31,6 +31,8 @@ FIRST_WAIT: Final = 0.1
 LONGEST_WAIT: Final = 10.0
 # Watches begin no oftener than that (s), also before a server that ends each at once.
 LEAST_PERIOD: Final = 0.5
+# A watch that went on for so long (s) was a good one: what ends it is new trouble.
+STEADY: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,10 @@ class Pulse:
         """From now on something may have gone untold."""
         self._sound_until = min(self._sound_until, self.clock() + BROKEN_ALLOWED)
 
+    def lost(self) -> None:
+        """Something has gone untold, and will not be told any more: only a list makes it sound again."""
+        self._sound_until = -inf
+
     def sound(self) -> bool:
         """Whether what is known may be proposed."""
         return self.clock() <= self._sound_until
@@ -100,6 +106,7 @@ class Follower:
         self._version = ""
         self._ever_listed = False
         self._failures = 0
+        self._watching_since = inf
 
     @property
     def up_to_date(self) -> bool:
@@ -114,13 +121,18 @@ class Follower:
     def follow_once(self) -> float:
         """List if need be, then watch to the end of one watch; the seconds to wait before the next time."""
         began = self.pulse.clock()
+        self._watching_since = inf
+        known = self._version
         try:
-            if not self._version:
+            if not known:
                 self._list()
             self._watch()
         except Gone as error:
+            # The watch had begun, so it looked as if it went on from there.
             self._version = ""
-            return self._broken(error)
+            self.pulse.lost()
+            wait = self._broken(error)
+            return FIRST_WAIT if known else wait
         except ApiError as error:
             return self._broken(error)
         except Exception:
@@ -160,6 +172,7 @@ class Follower:
         )
         # What has happened meanwhile comes first, and at once.
         self.pulse.heard()
+        self._watching_since = self.pulse.clock()
         for event in events:
             self._take(event)
             self.pulse.heard()
@@ -175,7 +188,7 @@ class Follower:
 
     def _broken(self, error: ApiError | None) -> float:
         self.pulse.broken()
-        self._failures += 1
+        self._failures = 1 if self.pulse.clock() - self._watching_since >= STEADY else self._failures + 1
         if self._failures == 1 and error is not None:
             logger.warning("following %s was interrupted: %s", self.kind.resource.plural, error)
         wait = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** (self._failures - 1)) * (0.5 + self._chance() / 2)
