@@ -12,7 +12,7 @@ from e2e.api import Api
 from e2e.control_plane import ControlPlane
 from e2e.namespaces import registered
 from e2e.place import Create, Place, node_of, per_node
-from e2e.replicas import SERVICE, Webhook, tally
+from e2e.replicas import SERVICE, Webhook, tally, wait_until_called
 from e2e.rounds import at_once
 from e2e.steps import delete_members, homes, restart, scale
 
@@ -73,6 +73,8 @@ def test_under_ignore_what_slipped_through_is_counted_and_never_made_worse(
 
         at_once(slip_through)
         replica.start()
+        # Under Ignore a call that still meets the killed process lets its pod through.
+        wait_until_called(api, place.namespace)
         create(*objects.local_cluster(["n1", "n2"], volumes=10)[1:])
 
         def go_on(cluster: str) -> None:
@@ -112,6 +114,8 @@ def test_under_ignore_with_the_floor_nobody_is_stacked_and_nobody_is_refused(
         slipped = tally(api.list("Pod", place.namespace))
         assert not api.list("Event", place.namespace, fields="reason=FailedCreate")
         replica.start()
+        # Under Ignore a call that still meets the killed process lets its pod through.
+        wait_until_called(api, place.namespace)
         create(*objects.local_cluster(THREE[2:], volumes=10)[1:])
 
         def go_on(cluster: str) -> None:

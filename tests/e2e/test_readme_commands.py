@@ -57,7 +57,10 @@ def test_a_dump_made_as_the_readme_says_has_all_kinds_and_can_be_planned_on(
     assert made.returncode == 0, made.stderr
 
     dumped = {(found["apiVersion"].rpartition("/")[0], found["kind"]) for found in dump.load(tmp_path / "dump").objects}
-    assert dumped == {(kind.group, kind.kind) for kind in (*kinds.BUILT_IN, TIDB_CLUSTERS) if kind != EVENTS}
+    expected = {(kind.group, kind.kind) for kind in (*kinds.BUILT_IN, TIDB_CLUSTERS) if kind != EVENTS}
+    assert dumped >= expected
+    # Other tests' operators may have left objects of their kinds.
+    assert {group.endswith("pingcap.com") for group, _ in dumped - expected} <= {True}
 
     planned = shell(
         control_plane, documented("kubectl get sts db-tikv"), tmp_path, **{"-n db": f"-n {place.namespace}"}
