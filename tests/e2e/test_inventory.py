@@ -15,7 +15,7 @@ from e2e.faults import Rule, Stall
 from e2e.objects import Object
 from e2e.waiting import wait_until
 from webhook.cluster.api import ApiDoor
-from webhook.cluster.inventory import Inventory, InventoryView
+from webhook.cluster.inventory import QUICK, Inventory, InventoryView
 
 pytestmark = pytest.mark.e2e
 PATIENCE = 60.0
@@ -27,7 +27,8 @@ def inventory(control_plane: ControlPlane, fault_proxy: FaultProxy) -> Iterator[
     configuration = Configuration(host=fault_proxy.url, ssl_ca_cert=str(control_plane.files.ca))
     configuration.api_key["BearerToken"] = f"Bearer {control_plane.token}"
     door = ApiDoor(configuration)
-    with Inventory(door).following() as following:
+    # All at the quick pace: its threads end with their watches.
+    with Inventory(door, slow=QUICK).following() as following:
         yield following
     fault_proxy.set_rules()
     following.stop(PATIENCE)
