@@ -9,6 +9,7 @@ A process of its own, beside the one that answers reviews, which so never holds 
     stages      what to do next, given what is stored and what is seen; pure
     files       puts the pair where the server reads it, all at once
     given       the CAs of somebody else
+    access      which API server, by which credentials
     cluster     the calls to the API server
     probe       proves that the API server trusts a CA before that CA's certificate is served
     keeper      the loop

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-import yaml
 from kubernetes.client import Configuration
-from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 
 from certs import files, logs
+from certs.access import configured
 from certs.api import ApiCluster
 from certs.authority import Lifetimes, issue_authority, issue_leaf, service_names
 from certs.calls import Caller
@@ -224,20 +223,7 @@ def _target(parameters: dict[str, Any]) -> Target:
 
 
 def _client(parameters: dict[str, Any]) -> Configuration:
-    configuration = Configuration()
-    try:
-        if parameters["in_cluster"]:
-            load_incluster_config(configuration)  # type: ignore[no-untyped-call]
-        else:
-            load_kube_config(parameters["kubeconfig"], client_configuration=configuration)  # type: ignore[no-untyped-call]
-    except (ConfigException, OSError) as error:
-        raise click.ClickException(f"no access to a cluster: {error}") from None
-    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError):
-        # The file holds credentials, so its text is not repeated.
-        raise click.ClickException(
-            "no access to a cluster: the kubeconfig is not one; see kubectl config view"
-        ) from None
-    return configuration
+    return configured(parameters["in_cluster"], parameters["kubeconfig"])
 
 
 def _asked(call: Callable[[], Any]) -> Any:
