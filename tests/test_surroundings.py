@@ -273,6 +273,12 @@ def a_used_claim(name: str, volume: str) -> Manifest:
     return claim
 
 
+def a_claim_without_a_volume(name: str, storage_class: str) -> Manifest:
+    claim = an_object(CLAIMS, name, spec={"storageClassName": storage_class}, status={"phase": "Pending"})
+    claim["metadata"]["namespace"] = "web"
+    return claim
+
+
 def an_attachment(name: str, node: str, volume: str) -> Manifest:
     return an_object(
         VOLUME_ATTACHMENTS,
@@ -335,11 +341,12 @@ def test_what_is_free_is_there_if_the_provisioner_publishes_it(
 def test_what_is_attached_to_nodes_and_what_claims_have_is_there(broken: bool) -> None:
     user = a_running_pod("user", "n1")
     user["spec"]["volumes"] = [
-        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("c1", "c2", "no")
+        {"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("c1", "c2", "c3", "c4", "no")
     ]
     scene = Scene(
         *a_v1_world(), a_class(), a_csi_node("n1"), a_csi_node("n2", count=None), a_csi_node("n3", "other.example.com"),
         user, a_used_claim("c1", "a"), a_used_claim("c2", "other"),
+        a_claim_without_a_volume("c3", "local"), a_claim_without_a_volume("c4", "no-such-class"),
         a_csi_volume("a"), a_csi_volume("b"), a_csi_volume("c"), a_csi_volume("other", "other.example.com"),
         an_attachment("1", "n1", "a"), an_attachment("2", "n1", "b"), an_attachment("3", "n2", "c"),
         an_attachment("4", "n2", "gone"),
@@ -352,11 +359,12 @@ def test_what_is_attached_to_nodes_and_what_claims_have_is_there(broken: bool) -
         "n1": {CsiVolume(DRIVER, "handle-a"), CsiVolume(DRIVER, "handle-b")},
         "n2": {CsiVolume(DRIVER, "handle-c")},
     }
-    assert volumes.claimed == {
+    assert {key: volume for key, volume in volumes.claimed.items() if key[0] == "web"} == {
         ("web", "c1"): CsiVolume(DRIVER, "handle-a"),
         ("web", "c2"): CsiVolume("other.example.com", "handle-other"),
+        ("web", "c3"): CsiVolume(DRIVER, "web/c3"),
     }
-    assert (len(volumes.attach_limits), len(volumes.attached), len(volumes.claimed)) == (2, 2, 2)
+    assert (len(volumes.attach_limits), len(volumes.attached), len(volumes.claimed)) == (2, 2, 3 + 3)
 
 
 def test_where_no_node_limits_the_driver_nobody_is_counted() -> None:

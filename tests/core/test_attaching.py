@@ -17,6 +17,7 @@ from builders import (
     make_snapshot,
     make_volume,
     member,
+    pinned_pod,
     pod_on,
     reasons_for,
 )
@@ -58,9 +59,11 @@ def attached(*handles: str) -> frozenset[CsiVolume]:
     return frozenset(CsiVolume(DRIVER, handle) for handle in handles)
 
 
-def over_the_limit(limits, there, *pods, claims=(UNBOUND,), volumes=(), entries=(), names=(DATA,)):
-    given = make_snapshot(claims=claims, classes=[FAST], volumes=volumes, entries=entries)
-    known = replace(given.volumes, attach_limits=limits, attached=there)
+def over_the_limit(
+    limits, there, *pods, claims=(UNBOUND,), volumes=(), entries=(), names=(DATA,), claimed=None, siblings=()
+):
+    given = make_snapshot(claims=claims, classes=[FAST], volumes=volumes, entries=entries, pods=siblings)
+    known = replace(given.volumes, attach_limits=limits, attached=there, claimed=claimed or {})
     snapshot = replace(given, volumes=known, placed_pods=by_node(*pods))
     reasons = reasons_for(snapshot, make_placing(claim_names=names))
     assert set(reasons.values()) <= {TOO_MANY}
@@ -105,6 +108,18 @@ class TestAttachLimits:
         limits = {name: {DRIVER: 1} for name in ("n1", "n2", "n3")}
 
         assert over_the_limit(limits, {}, entries=[make_entry(member(1), "n3")]) == {"n3"}
+
+    def test_count_the_claims_of_pods_that_are_there_once_whether_or_not_their_volumes_are_made(self):
+        sibling = pinned_pod(member(1), "n1")
+        used = {(sibling.namespace, name): CsiVolume(DRIVER, name) for name in (*sibling.claim_names, "other")}
+        neighbour = pod_on("n2", claim_names=("other",))
+        limits = {"n1": {DRIVER: 2}, "n2": {DRIVER: 1}}
+
+        def over(given):
+            return over_the_limit(given, {}, neighbour, siblings=[sibling], claimed=used)
+
+        assert over(limits) == {"n2"}
+        assert over({"n1": {DRIVER: 1}, "n2": {DRIVER: 2}}) == {"n1"}
 
 
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"

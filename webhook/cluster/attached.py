@@ -9,6 +9,7 @@ from webhook.cluster import trimming
 from webhook.cluster.shelves import find_volume
 from webhook.cluster.surroundings import Stock
 from webhook.cluster.trimming import Key
+from webhook.core.objects import Claim
 from webhook.core.storage import CsiVolume
 
 Value = TypeVar("Value")
@@ -49,17 +50,28 @@ class AttachedVolumes(Mapping[str, frozenset[CsiVolume]]):
 
 
 class ClaimedVolumes(Mapping[tuple[str, str], CsiVolume]):
-    """The volumes that claims have, by namespace and name of the claim."""
+    """The volumes that claims have or will be made, by namespace and name of the claim."""
 
     def __init__(self, stock: Stock) -> None:
+        self._stock = stock
         self._volumes = stock.volumes()
         self._claimed = stock.of(trimming.CLAIMED)
 
     def __getitem__(self, key: Key) -> CsiVolume:
-        volume = find_volume(self._volumes, self._claimed[key].volume_name)
-        if volume is None or volume.csi is None:
+        found = self._claimed[key]
+        csi = self._existing(found.volume_name) if found.claim is None else self._to_be_made(key, found.claim)
+        if csi is None:
             raise KeyError(key)
-        return volume.csi
+        return csi
+
+    def _existing(self, volume_name: str) -> CsiVolume | None:
+        volume = find_volume(self._volumes, volume_name)
+        return volume.csi if volume is not None else None
+
+    def _to_be_made(self, key: Key, claim: Claim) -> CsiVolume | None:
+        """The volume that a claim's class will make: like no other, as for the scheduler."""
+        storage_class = self._stock.of(trimming.CLASS).get(("", claim.storage_class))
+        return CsiVolume(storage_class.provisioner, "/".join(key)) if storage_class else None
 
     def __iter__(self) -> Iterator[Key]:
         return (key for key in self._claimed if key in self)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from webhook.core.filtering import Filter, Victims, is_victim
-from webhook.core.objects import Claim, Node, Pod
+from webhook.core.objects import Claim, Node, Pod, PodOnNode
 from webhook.core.occupancy import Occupancy
 from webhook.core.storage import CsiVolume, PersistentVolume, Volumes
 
@@ -46,7 +46,8 @@ def limits_filter(claims: Sequence[Claim], volumes: Volumes, occupancy: Occupanc
     own = [(claim, volume) for claim in claims if (volume := _csi_volume(claim, volumes))]
     if not own or not volumes.attach_limits:
         return None
-    coming = Counter(pod.node_name for pod in occupancy.coming)
+    # Members on their way have as many volumes each, where it is not known which.
+    coming = Counter(pod.node_name for pod in occupancy.coming if not _is_known(pod, volumes))
 
     def judge(node: Node, _victims: Victims) -> str | None:
         limits = volumes.attach_limits.get(node.name)
@@ -58,7 +59,6 @@ def limits_filter(claims: Sequence[Claim], volumes: Volumes, occupancy: Occupanc
             volume.driver for claim, volume in own if volume not in there and (claim.namespace, claim.name) not in used
         )
         for driver, count in fresh.items():
-            # Members that are on their way have as many volumes each.
             attached = sum(volume.driver == driver for volume in there) + coming[node.name] * count
             if attached + count > limits.get(driver, attached + count):
                 return TOO_MANY_VOLUMES
@@ -92,6 +92,10 @@ def _csi_volume(claim: Claim, volumes: Volumes) -> CsiVolume | None:
         return volume.csi
     storage_class = volumes.storage_classes.get(claim.storage_class)
     return CsiVolume(storage_class.provisioner) if storage_class else None
+
+
+def _is_known(pod: PodOnNode, volumes: Volumes) -> bool:
+    return any((pod.namespace, name) in volumes.claimed for name in pod.claim_names)
 
 
 def _volumes_of(claims: Iterable[Claim], volumes: Volumes) -> list[PersistentVolume]:

@@ -87,9 +87,9 @@ class Volumes:
     `of_class`: every persistent volume of a class, by the class's name; a class that is not there was not read.
     `promised`: the claims of other groups' pods that are in flight, by the node that they go to. `capacities`: all that
     is published, by the name of each provisioner that publishes it. `attach_limits`: by node, how many volumes of a
-    driver can be attached. `attached`: by node, the volumes that are. `claimed`: those that claims have, by namespace
-    and name of the claim. `confirmed`: the volumes that were read directly in this round after it was known that a pod
-    would take them.
+    driver can be attached. `attached`: by node, the volumes that are. `claimed`: those that claims have or will be
+    made, by namespace and name of the claim. `confirmed`: the volumes that were read directly in this round after it
+    was known that a pod would take them.
     """
 
     claims: Mapping[str, Claim] = field(default_factory=dict)
