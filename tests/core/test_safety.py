@@ -59,7 +59,7 @@ def test_a_domain_with_a_member_is_not_possible_with_the_guard():
 
     assert found.outcome is Outcome.GUARDED
     assert found.passed_over["n1"] == (
-        "domain n1 holds a member, and 1 pending without node, pin or guard could join it (db-tikv-1):"
+        "domain n1 holds a member, and 1 pending without node, pin or guard by its key could join it (db-tikv-1):"
         " kubectl delete pod db-tikv-1"
     )
     assert "could join it" in found.detail
