@@ -151,7 +151,8 @@ REASONS = [
     "node(s) had no label zone",
     "Insufficient cpu",
     "domain n1 already holds 1 of at most 1 member(s)",
-    "domain n1 holds a member, and 1 pending without node, pin or guard by its key could join it (a): kubectl delete pod a",
+    "domain n1 holds a member, and 1 pending without node, pin or guard by its key could join it (a):"
+    " kubectl delete pod a",
     "guarded member a keeps others off k=v until it is re-created: kubectl delete pod a",
 ]
 
