@@ -43,8 +43,8 @@ def domain_standing(census: Census, cap: int | None, domain: str) -> Standing:
     if domain in census.occupied:
         names = ", ".join(sorted(joining)[:3])
         return Standing(
-            f"domain {domain} holds a member, and {len(joining)} pending without node, pin or guard by its key could join"
-            f" it ({names}): kubectl delete pod {min(joining)}"
+            f"domain {domain} holds a member, and {len(joining)} pending without node, pin or guard by its key could"
+            f" join it ({names}): kubectl delete pod {min(joining)}"
         )
     return Standing(guard_too=True)
 
