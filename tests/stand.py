@@ -260,7 +260,7 @@ class Replica:
         self.clock = clock
         self.cluster = cluster
         self.door = WatchedDoor(cluster, clock)
-        self.store = GroupStore(self.door)
+        self.store = GroupStore(self.door, pause=clock.pause)
         self.memory = AnswerMemory(clock=clock.monotonic)
         self.tools = RoundTools(
             cluster=self.store,

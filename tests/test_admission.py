@@ -319,8 +319,32 @@ def test_a_generic_sets_owner_is_asked_for_again_where_no_answer_came() -> None:
     assert stand.review(a_generic_pod()).outcome == "pinned"
 
 
-def test_a_generic_sets_owner_that_cannot_be_read_is_left_to_the_failure_policy() -> None:
+@pytest.mark.parametrize(
+    "error", [UnknownOutcome("get", "statefulsets", "raft"), Forbidden("get", "statefulsets", "raft", status=403)]
+)
+def test_a_generic_sets_owner_that_cannot_be_read_is_left_to_the_failure_policy(error: Exception) -> None:
     stand = Stand(*generic_world())
-    stand.door.fails("get statefulsets", UnknownOutcome("get", "statefulsets", "raft"))
-    with pytest.raises(UnknownOutcome):
+    stand.door.fails("get statefulsets", error)
+    with pytest.raises(type(error)):
         stand.review(a_generic_pod())
+    assert stand.clock.pauses == []
+
+
+def test_an_api_server_that_has_just_started_does_not_get_a_generic_sets_pod_refused() -> None:
+    """It forbids all until it has read the roles; that the right is there was seen before."""
+    stand = Stand(*generic_world())
+    stand.admit(a_generic_pod())
+    stand.door.fails("get statefulsets", Forbidden("get", "statefulsets", "raft", status=403), times=4)
+    assert stand.review(a_generic_pod(1)).outcome == "pinned"
+
+
+@pytest.mark.parametrize(("budget", "waited"), [(9.0, 3.0), (1.2, 1.0)])
+def test_what_stays_forbidden_of_a_generic_set_is_left_to_the_failure_policy_in_time(
+    budget: float, waited: float
+) -> None:
+    stand = Stand(*generic_world())
+    stand.admit(a_generic_pod())
+    stand.door.fails("get statefulsets", Forbidden("get", "statefulsets", "raft", status=403))
+    with pytest.raises(Forbidden):
+        stand.review(a_generic_pod(1), budget=budget)
+    assert sum(stand.clock.pauses) == waited

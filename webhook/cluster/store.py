@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from webhook.cluster import owners, trimming
 from webhook.cluster.door import CLAIMS, NODES, PERSISTENT_VOLUMES, PODS, Door, Manifest
 from webhook.cluster.inventory import Inventory
+from webhook.cluster.owner_reads import OwnerReads
 from webhook.cluster.promises import Promises
 from webhook.cluster.quantities import parse_quantity
 from webhook.cluster.reader import STALE, Reader, time_left
@@ -19,13 +21,9 @@ from webhook.core.model import ClaimListing, FreshNode, Group, GroupState, Placi
 from webhook.core.objects import Claim, Pod
 from webhook.core.storage import FreshVolume
 from webhook.deadline import Deadline
-from webhook.errors import UnknownOutcome
 
 WRITE_RESERVE: Final = 1.0
 """Seconds left without which no write is sent (docs/design.md, invariant 7): a late one leaves an entry for nothing."""
-
-OWNER_READS: Final = 3
-"""How often the owner of a generic set's pod is asked for, where no answer comes."""
 
 
 class GroupStore:
@@ -35,9 +33,15 @@ class GroupStore:
     is reached or, for writes, less than WRITE_RESERVE is left.
     """
 
-    def __init__(self, door: Door, inventory: Inventory | None = None) -> None:
-        """`inventory` proposes nodes while it can be relied on; without one they are listed in each round."""
+    def __init__(
+        self, door: Door, inventory: Inventory | None = None, pause: Callable[[float], None] = time.sleep
+    ) -> None:
+        """`inventory` proposes nodes while it can be relied on; without one they are listed in each round.
+
+        `pause` waits a number of seconds.
+        """
         self._door = door
+        self._owner_reads = OwnerReads(pause)
         self._surroundings = SurroundingsReader(inventory)
         self._promises = Promises()
         if inventory is not None:
@@ -110,17 +114,13 @@ class GroupStore:
     def owner_of(self, pod: Pod, deadline: Deadline) -> Manifest | None:
         """The StatefulSet (Kubernetes' own or an advanced one) that controls the pod, None if there is none.
 
-        A read without an answer is repeated: for a generic set there is no guard to fall back to.
+        A read that fails is repeated where that may help: for a generic set there is no guard to fall back to.
         """
-        resource = owners.stateful_set_resource(pod)
-        if resource is None or pod.owner is None:
+        resource, owner = owners.stateful_set_resource(pod), pod.owner
+        if resource is None or owner is None:
             return None
-        for _ in range(OWNER_READS - 1):
-            try:
-                return self._reader(deadline).find(resource, pod.owner.name, namespace=pod.namespace)
-            except UnknownOutcome:
-                continue
-        return self._reader(deadline).find(resource, pod.owner.name, namespace=pod.namespace)
+        reader = self._reader(deadline)
+        return self._owner_reads.read(lambda: reader.find(resource, owner.name, namespace=pod.namespace), deadline)
 
     def swap(self, claim: Claim, annotations: Mapping[str, str | None], deadline: Deadline) -> None:
         """Step 5: set (None: take away) annotations if the claim is still in the version of this value.
