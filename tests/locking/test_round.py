@@ -138,6 +138,15 @@ def test_an_api_server_that_forbids_what_it_allowed_before_has_just_started_and_
     assert answer.decision.node != first.node
 
 
+def test_what_stays_forbidden_until_no_time_is_left_is_told_as_such(stand: Stand) -> None:
+    """Not as a failure of the API server: it is the role that has to be mended."""
+    ask(stand)
+    stand.door.fails(SWAP, Forbidden("patch", PVC, status=403))
+    asked = ask(stand, "db-tikv-1", budgets=(3.0,))
+    assert asked.brief == (Outcome.GUARDED, Cause.API_FORBIDDEN)
+    assert asked.only.decision.detail == f"not allowed to patch {PVC}"
+
+
 def test_what_stays_forbidden_that_was_allowed_before_is_the_guard_after_three_seconds(stand: Stand) -> None:
     stand.admit(a_pod())
     stand.door.fails(SWAP, Forbidden("patch", PVC, status=403))

@@ -40,7 +40,7 @@ class WaitingRequests:
         self._tools = tools
         self._deliver = deliver
         self.attempts = self.conflicts = self.unknown = self._forbidden = 0
-        self.trouble = ""
+        self.trouble = self._not_allowed = ""
 
     def requests(self) -> tuple[Request, ...]:
         """Those without an answer."""
@@ -53,7 +53,8 @@ class WaitingRequests:
 
     def guard_late(self, requests: Iterable[Request]) -> None:
         """Answer those whose time is over with the guard, by what has used it up."""
-        self.guard(requests, Cause.API_TROUBLE if self.trouble else Cause.BUDGET_USED_UP, self.trouble)
+        failed = Cause.API_FORBIDDEN if self.trouble == self._not_allowed else Cause.API_TROUBLE
+        self.guard(requests, failed if self.trouble else Cause.BUDGET_USED_UP, self.trouble)
 
     def guard(self, requests: Iterable[Request], cause: Cause, detail: str = "") -> None:
         """Answer with the guard."""
@@ -68,11 +69,11 @@ class WaitingRequests:
     def forbid(self, error: Forbidden) -> None:
         """Guard everybody at once; but where this process was allowed all before, only if that lasts (3 s)."""
         self._forbidden += 1
+        self.trouble = self._not_allowed = f"not allowed to {error.verb} {error.resource}"
         if self._tools.memory.was_allowed and self._forbidden <= MOST_FORBIDDEN:
-            self.trouble = str(error)
             self.pause(FORBIDDEN_WAIT)
         else:
-            self.guard_all(Cause.API_FORBIDDEN, f"not allowed to {error.verb} {error.resource}")
+            self.guard_all(Cause.API_FORBIDDEN, self.trouble)
 
     def give(
         self,
