@@ -119,6 +119,7 @@ def test_a_ca_is_changed_under_load_though_the_files_of_one_replica_follow_a_min
 
 
 FOREIGN = base64.b64encode(trustme.CA().cert_pem.bytes()).decode()
+GARBAGE = base64.b64encode(b"no certificate at all").decode()
 
 
 def damage_bundle(text: str) -> Callable[[Api, Release], None]:
@@ -132,7 +133,7 @@ def damage_bundle(text: str) -> Callable[[Api, Release], None]:
     return damage
 
 
-@pytest.mark.parametrize("text", ["", FOREIGN], ids=["wiped", "replaced by somebody else's"])
+@pytest.mark.parametrize("text", ["", FOREIGN, GARBAGE], ids=["wiped", "replaced by somebody else's", "garbage"])
 def test_a_bundle_that_is_broken_is_back_within_seconds(api: Api, release: Release, text: str) -> None:
     before = release.bundles()
     damage_bundle(text)(api, release)

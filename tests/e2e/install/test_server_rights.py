@@ -26,12 +26,14 @@ ROLE = "server-rights"
 def rights() -> list[Right]:
     """Each right that the chart's comments say the server needs."""
     found, groups, resources = [], "", ""
-    for line in (CHART / "templates" / "rbac.yaml").read_text().splitlines():
+    # The first document is the server's role; the controller's own, which name functions of it too, are further down.
+    server = (CHART / "templates" / "rbac.yaml").read_text().partition("\n---\n")[0]
+    for line in server.splitlines():
         if "apiGroups: [" in line:
             groups = line.split("[")[1].rstrip("]")
         elif "resources: [" in line:
             resources = line.split("[")[1].rstrip("]")
-        elif match := re.search(r"- (\w+) # webhook\.(?!controller)", line):
+        elif match := re.search(r"- (\w+) # webhook\.", line):
             found += [
                 Right(group.strip('" '), resource.strip(), match[1])
                 for group in groups.split(",")

@@ -123,5 +123,7 @@ def documented(begin: str) -> str:
 def shell(control_plane: ControlPlane, command: str) -> subprocess.CompletedProcess[str]:
     """Run a command as a user would, as the administrator."""
     path = f"{components.binary('kubectl').parent}:{os.environ['PATH']}"
-    environment = {"PATH": path, "KUBECONFIG": str(control_plane.kubeconfig)}
+    # Without a home its cache would be in the folder that the tests are run from.
+    home = str(control_plane.kubeconfig.parent)
+    environment = {"PATH": path, "KUBECONFIG": str(control_plane.kubeconfig), "HOME": home}
     return subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True, check=False)

@@ -125,7 +125,8 @@ def test_helm_test_passes_with_a_webhook_and_fails_without(
     release = new_release(major)
     release.install()
     release.kubelet.wait_ready(2)
-    create(objects.node(f"{namespace[:20]}-tainted", taints=[objects.taint("e2e")]))
+    taint = {"key": "e2e", "effect": "NoSchedule"}
+    create(objects.node(f"{namespace[:20]}-tainted", taints=[taint]))
     said = release.helm.run("test", release.name, "-n", release.namespace, "--timeout=60s")
     assert "Succeeded" in said
     assert f"pinned to node {namespace[:20]}-tainted" in "".join(release.kubelet.finished.values())
