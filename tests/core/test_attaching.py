@@ -86,13 +86,23 @@ class TestAttachLimits:
 
         assert over_the_limit({"n1": {DRIVER: 1}}, {}, claims=claims, names=(DATA, "wal")) == {"n1"}
 
-    def test_do_not_count_a_volume_again_where_it_is_attached_already(self):
-        volume = replace(make_volume("pv"), csi=CsiVolume(DRIVER, "a"))
+    def test_do_not_count_a_volume_again_where_another_pod_uses_it(self):
+        volume = CsiVolume(DRIVER, "a")
         bound = make_claim(volume_name="pv")
         limits = {"n1": {DRIVER: 1}, "n2": {DRIVER: 1}}
-        there = {"n1": attached("a"), "n2": attached("b")}
+        users = [pod_on("n1", claim_names=("same",)), pod_on("n2", claim_names=("other",))]
+        claimed = {(users[0].namespace, "same"): volume, (users[0].namespace, "other"): CsiVolume(DRIVER, "b")}
+        volumes = [replace(make_volume("pv"), csi=volume)]
 
-        assert over_the_limit(limits, there, claims=[bound], volumes=[volume]) == {"n2"}
+        assert over_the_limit(limits, {}, *users, claims=[bound], volumes=volumes, claimed=claimed) == {"n2"}
+
+    def test_count_a_volume_again_that_is_attached_still_but_that_nobody_uses(self):
+        volume = replace(make_volume("pv"), csi=CsiVolume(DRIVER, "a"))
+        bound = make_claim(volume_name="pv")
+        limits = {"n1": {DRIVER: 1}, "n2": {DRIVER: 2}, "n3": {DRIVER: 1}}
+        there = {"n1": attached("a"), "n2": attached("a")}
+
+        assert over_the_limit(limits, there, claims=[bound], volumes=[volume]) == {"n1"}
 
     def test_do_not_count_a_claim_again_where_another_pod_uses_it(self):
         limits = {"n1": {DRIVER: 0}, "n2": {DRIVER: 0}}

@@ -53,10 +53,14 @@ def limits_filter(claims: Sequence[Claim], volumes: Volumes, occupancy: Occupanc
         limits = volumes.attach_limits.get(node.name)
         if not limits:
             return None
-        used = {(pod.namespace, name) for pod in occupancy.on(node.name) for name in pod.claim_names}
-        there = {*volumes.attached.get(node.name, ()), *filter(None, map(volumes.claimed.get, used))}
+        claims_used = {(pod.namespace, name) for pod in occupancy.on(node.name) for name in pod.claim_names}
+        used = set(filter(None, map(volumes.claimed.get, claims_used)))
+        there = used.union(volumes.attached.get(node.name, ()))
+        # One that is attached and that nobody uses any more the scheduler counts twice, so it is not spared here.
         fresh = Counter(
-            volume.driver for claim, volume in own if volume not in there and (claim.namespace, claim.name) not in used
+            volume.driver
+            for claim, volume in own
+            if volume not in used and (claim.namespace, claim.name) not in claims_used
         )
         for driver, count in fresh.items():
             attached = sum(volume.driver == driver for volume in there) + coming[node.name] * count
