@@ -13,6 +13,7 @@ from e2e.api import Api, running
 from e2e.install.release import Release
 from e2e.objects import Object
 from e2e.place import is_ready, node_of, per_node, pin_of
+from e2e.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -22,9 +23,12 @@ SIX_STORES = {"replicas": 6, "pod_management_policy": "OrderedReady"}
 
 
 def scale(api: Api, release: Release, replicas: int) -> None:
-    """Scale the webhook, and wait until so many replicas answer."""
+    """Scale the webhook, and wait until so many replicas answer, and no other."""
     api.patch("Deployment", release.name, {"spec": {"replicas": replicas}}, release.namespace)
     release.kubelet.wait_ready(replicas)
+    if not replicas:
+        # A pod that is gone answers on, over the connections that API servers keep, until it has stopped.
+        wait_until(release.kubelet.all_ended, "the pods to stop", 60)
 
 
 def refusals(api: Api, namespace: str) -> list[str]:

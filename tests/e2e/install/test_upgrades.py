@@ -135,6 +135,8 @@ def test_helm_test_passes_with_a_webhook_and_fails_without(
 
     api.patch("Deployment", release.name, {"spec": {"replicas": 0}}, release.namespace)
     release.kubelet.wait_ready(0)
+    # A pod that is gone answers on, over the connections that API servers keep, until it has stopped.
+    wait_until(release.kubelet.all_ended, "the pods to stop", 60)
     with pytest.raises(HelmError):
         release.helm.run("test", release.name, "-n", release.namespace, "--timeout=60s")
     assert "without a decision: the floor has kept it apart" in "".join(release.kubelet.finished.values())
