@@ -91,6 +91,11 @@ def test_a_guard_is_warned_of_unless_it_was_asked_for(cause: Cause) -> None:
             id="returned above the cap",
         ),
         pytest.param(
+            Decision(Outcome.RETURNED),
+            "basic-tikv-0 of db/basic/tikv returns to its data: its domain may get above the cap; see its event",
+            id="returned where others could bring it above the cap",
+        ),
+        pytest.param(
             Decision(Outcome.RETURNED_WAITING),
             "basic-tikv-0 of db/basic/tikv waits for the node of its data: "
             "no node there is possible now; repair or uncordon",

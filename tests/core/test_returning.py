@@ -11,6 +11,7 @@ from builders import (
     make_claim,
     make_class,
     make_desired,
+    make_group,
     make_node,
     make_nodes,
     make_placing,
@@ -22,6 +23,7 @@ from builders import (
     running_pod,
 )
 
+from webhook.core.messages import event_message
 from webhook.core.model import Decision
 from webhook.core.outcomes import Cause, Outcome
 from webhook.core.placement import decide
@@ -74,6 +76,9 @@ def test_beside_an_open_member_it_goes_back_unguarded_where_it_is_not_alone():
     found = decided(desired=make_desired(6), claims=[bound_claim("on-n2")], pods=pods)
 
     assert (found.outcome, found.node, found.guard_too, found.above_cap) == (Outcome.RETURNED, "n2", False, False)
+    assert "so it goes back: now 2 of 2; domain n2 holds a member" in found.detail
+    assert found.detail.endswith("could join it (db-tikv-1): kubectl delete pod db-tikv-1")
+    assert "claim" not in event_message(found, make_pod(member(0)), make_group())
 
 
 def test_it_waits_for_a_cordoned_node():

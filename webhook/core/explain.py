@@ -67,11 +67,15 @@ def of_room(in_the_way: str) -> str:
     return f"; room is made by preempting pods of lower priority ({in_the_way})" if in_the_way else ""
 
 
-def of_return(case: Case, domain: str) -> str:
-    """Why a member goes back to a domain that is not certainly within the cap, and what that makes of it."""
+def of_return(case: Case, domain: str, doubt: str) -> str:
+    """Why a member goes back to a domain that is not certainly within the cap, and what that makes of it.
+
+    `doubt`: who else could come to the domain, in words, "" for nobody.
+    """
     unknown = f"; where {_listed(case.census.unknown)} is, is not known" if case.census.unknown else ""
     now = f"now {case.census.count(domain) + 1} of {case.cap}"
-    return f"its data is in domain {domain} only, so it goes back: {now}{unknown}"
+    sentences = (f"its data is in domain {domain} only, so it goes back: {now}{unknown}", doubt)
+    return "; ".join(filter(None, sentences))
 
 
 def of_waiting(case: Case, domain: str, passed_over: Mapping[str, str]) -> str:

@@ -98,7 +98,8 @@ def _return(case: Case, home: str) -> Decision:
         return replace(waiting, domain=home, passed_over=passed_over, above_cap=above_cap, detail=detail)
     if not uncertain:
         return _taken_first(case, case.decision(Outcome.PINNED), candidates, kept_off)
-    returned = replace(case.decision(Outcome.RETURNED), above_cap=above_cap, detail=explain.of_return(case, home))
+    detail = explain.of_return(case, home, "" if standing.full else standing.reason)
+    returned = replace(case.decision(Outcome.RETURNED), above_cap=above_cap, detail=detail)
     return _taken_first(case, returned, candidates, kept_off)
 
 

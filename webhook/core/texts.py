@@ -152,6 +152,14 @@ TEXTS: Final[Mapping[Cause | Outcome, Text]] = {
     ),
 }
 
+RETURNED_IN_DOUBT: Final = Text(
+    "its domain may get above the cap; see its event",
+    "its volumes allow only this domain, which others could bring above the cap",
+    "Delete the pending pods that are named here, so that they are decided anew; of a sibling whose place is not known "
+    "bring the node back, or delete its pod.",
+)
+"""Of a return to a domain that is within the cap as far as is known: nobody's data has to be moved."""
+
 # How the API server says that an object is not there which says how many members there are.
 _NO_OWNER: Final = re.compile(r"(?:get|list) (statefulsets|pdgroups|tikvgroups|dmgroups) ?(\S*): 404\b")
 _LONGEST_NAME: Final = 253
@@ -166,6 +174,8 @@ def text_of(decision: Decision) -> Text | None:
     text = TEXTS.get(decision.cause) or TEXTS.get(decision.outcome)
     if text is None:
         return None
+    if text is TEXTS[Outcome.RETURNED] and not decision.above_cap:
+        text = RETURNED_IN_DOUBT
     if decision.cause is Cause.NO_SAFE_NODE:
         remedy = remedy_for(decision)
         why = text.why if is_of_rule(decision) else NONE_CAN
