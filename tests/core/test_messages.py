@@ -102,6 +102,23 @@ def test_a_guard_is_warned_of_unless_it_was_asked_for(cause: Cause) -> None:
             id="returned and waiting",
         ),
         pytest.param(
+            Decision(Outcome.RETURNED_WAITING, detail="its data is in domain n1 only, …: 1 Insufficient cpu"),
+            "basic-tikv-0 of db/basic/tikv waits for the node of its data: the node of its data has no room; make some",
+            id="returned, and its node is full",
+        ),
+        pytest.param(
+            Decision(Outcome.RETURNED_WAITING, detail="…: 1 guarded member b keeps others off: kubectl delete pod b"),
+            "basic-tikv-0 of db/basic/tikv waits for the node of its data: "
+            "a guarded sibling is in the way; see its event",
+            id="returned, and a sibling is in the way",
+        ),
+        pytest.param(
+            Decision(Outcome.RETURNED_WAITING, detail="…: 1 Insufficient cpu; 1 node(s) were unschedulable"),
+            "basic-tikv-0 of db/basic/tikv waits for the node of its data: "
+            "no node there is possible now; repair or uncordon",
+            id="returned, and of two nodes one is full and one cordoned",
+        ),
+        pytest.param(
             Decision(Outcome.RETURNED_WAITING, Cause.REQUESTER_FIELDS),
             "basic-tikv-0 of db/basic/tikv waits for the node of its data: "
             "its own affinity leaves no way; see its event",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from builders import (
     LOCAL_VOLUMES,
     ZONAL_NODES,
     ZONE,
     bound_claim,
+    guarded_pod,
     label_in,
     make_claim,
     make_class,
@@ -16,6 +18,7 @@ from builders import (
     make_nodes,
     make_placing,
     make_pod,
+    make_room,
     make_snapshot,
     make_volume,
     member,
@@ -27,6 +30,7 @@ from webhook.core.messages import event_message
 from webhook.core.model import Decision
 from webhook.core.outcomes import Cause, Outcome
 from webhook.core.placement import decide
+from webhook.core.texts import HOME_IS_FULL, HOME_IS_TAKEN, TEXTS, text_of
 
 CORDONED = "node(s) were unschedulable"
 
@@ -79,6 +83,21 @@ def test_beside_an_open_member_it_goes_back_unguarded_where_it_is_not_alone():
     assert "so it goes back: now 2 of 2; domain n2 holds a member" in found.detail
     assert found.detail.endswith("could join it (db-tikv-1): kubectl delete pod db-tikv-1")
     assert "claim" not in event_message(found, make_pod(member(0)), make_group())
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"nodes": [make_node("n1"), make_node("n2", unschedulable=True)]}, TEXTS[Outcome.RETURNED_WAITING]),
+        ({"rooms": {"n2": make_room(cpu=8)}}, HOME_IS_FULL),
+        ({"pods": [guarded_pod(member(1), node_name="n2")]}, HOME_IS_TAKEN),
+    ],
+    ids=["cordoned", "full", "taken by a guarded sibling"],
+)
+def test_what_to_do_for_one_that_waits_follows_from_what_is_in_the_way_of_its_data(changes, text):
+    found = decided(claims=[bound_claim("on-n2")], **changes)
+
+    assert (found.outcome, text_of(found)) == (Outcome.RETURNED_WAITING, text)
 
 
 def test_it_waits_for_a_cordoned_node():

@@ -11,7 +11,7 @@ from typing import Final
 
 from webhook.core.findings import FindingKind
 from webhook.core.remedies import NO_NODES, OBSTACLES, TOO_LARGE
-from webhook.core.texts import NONE_CAN, RETURNED_IN_DOUBT, TEXTS
+from webhook.core.texts import HOME_IS_FULL, HOME_IS_TAKEN, NONE_CAN, RETURNED_IN_DOUBT, TEXTS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CODE: Final = ("webhook", "certs")
@@ -96,8 +96,10 @@ def _of_tables() -> Iterator[tuple[str, str]]:
     for cause, text in TEXTS.items():
         yield text.why, f"webhook/core/texts.py, {cause.name}"
         yield text.short, f"webhook/core/texts.py, {cause.name}"
-    for said in (NONE_CAN, RETURNED_IN_DOUBT.why, RETURNED_IN_DOUBT.short):
-        yield said, "webhook/core/texts.py"
+    yield NONE_CAN, "webhook/core/texts.py"
+    for said in (RETURNED_IN_DOUBT, HOME_IS_FULL, HOME_IS_TAKEN):
+        yield said.why, "webhook/core/texts.py"
+        yield said.short, "webhook/core/texts.py"
     for remedy in (*(obstacle.remedy for obstacle in OBSTACLES), NO_NODES, TOO_LARGE):
         yield remedy.short, "webhook/core/remedies.py"
     for kind in FindingKind:

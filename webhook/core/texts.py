@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from webhook.core import node_filters, resources
 from webhook.core.model import Decision
 from webhook.core.outcomes import Cause, Outcome
 from webhook.core.remedies import is_of_rule, remedy_for
@@ -160,9 +161,25 @@ RETURNED_IN_DOUBT: Final = Text(
 )
 """Of a return to a domain that is within the cap as far as is known: nobody's data has to be moved."""
 
+HOME_IS_FULL: Final = Text(
+    "the node of its data has no room; make some",
+    "its volumes allow only one domain, where no node has room for it now",
+    "Move other pods away from a node there; the scheduler then starts it by itself.",
+)
+HOME_IS_TAKEN: Final = Text(
+    "a guarded sibling is in the way; see its event",
+    "its volumes allow only one domain, and a guarded sibling keeps it off the nodes there",
+    "Delete the sibling that is named as in the way; the scheduler then starts this pod by itself.",
+)
+"""Why a member waits for the node of its data though nothing is wrong with the node."""
+
 # How the API server says that an object is not there which says how many members there are.
 _NO_OWNER: Final = re.compile(r"(?:get|list) (statefulsets|pdgroups|tikvgroups|dmgroups) ?(\S*): 404\b")
 _LONGEST_NAME: Final = 253
+# What the detail of a return says of the nodes there.
+_BROKEN: Final = (node_filters.UNSCHEDULABLE, node_filters.NOT_READY)
+_FULL: Final = ("Insufficient ", resources.TOO_MANY_PODS)
+_IN_THE_WAY: Final = "kubectl delete pod "
 _OWNERS: Final = {"pdgroups": "PDGroup", "tikvgroups": "TiKVGroup", "dmgroups": "DMGroup"}
 
 
@@ -174,8 +191,7 @@ def text_of(decision: Decision) -> Text | None:
     text = TEXTS.get(decision.cause) or TEXTS.get(decision.outcome)
     if text is None:
         return None
-    if text is TEXTS[Outcome.RETURNED] and not decision.above_cap:
-        text = RETURNED_IN_DOUBT
+    text = _of_a_return(decision, text)
     if decision.cause is Cause.NO_SAFE_NODE:
         remedy = remedy_for(decision)
         why = text.why if is_of_rule(decision) else NONE_CAN
@@ -185,6 +201,17 @@ def text_of(decision: Decision) -> Text | None:
     if text.then and decision.outcome in _THEN:
         text = replace(text, then=_THEN[decision.outcome])
     return text
+
+
+def _of_a_return(decision: Decision, text: Text) -> Text:
+    """The text of one that goes back to its data, by what is in doubt or in the way there; any other as it is."""
+    if text is TEXTS[Outcome.RETURNED] and not decision.above_cap:
+        return RETURNED_IN_DOUBT
+    if text is not TEXTS[Outcome.RETURNED_WAITING] or any(word in decision.detail for word in _BROKEN):
+        return text
+    if _IN_THE_WAY in decision.detail:
+        return HOME_IS_TAKEN
+    return HOME_IS_FULL if any(word in decision.detail for word in _FULL) else text
 
 
 def _without_owner(plural: str, name: str, then: str) -> Text:
