@@ -1,25 +1,31 @@
-"""`why` on a real control plane: pods that are placed, guarded, refused, and no members."""
+"""The commands that ask, on a real control plane: their answers, their exit codes, and what they may not read."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from e2e import objects
+from e2e.api import Api
+from e2e.conftest import fresh_namespace
 from e2e.control_plane import ControlPlane, components
 from e2e.objects import Object
-from e2e.place import Place, node_of
+from e2e.place import Create, HandSet, Place, is_ready, node_of
+from e2e.processes import free_port
+from e2e.replicas import SWITCH, Webhook, wait_until_called
 from e2e.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("advanced_sets")]
 
 THREE = ["n0", "n1", "n2"]
+WITHOUT_VOLUMES = {"containers": [objects.container("pd", cpu="10m", memory="16Mi")]}
 
 
 @dataclass(frozen=True)
@@ -108,3 +114,176 @@ def test_why_explains_pods_that_are_placed_guarded_refused_and_no_members(runnin
 
     wrong = ask("why", "db-pd-O", "-n", running.namespace)
     assert (wrong.code, "did you mean db-pd-" in wrong.err) == (2, True)
+
+
+def test_a_breach_made_by_hand_is_seen_by_audit_in_all_its_forms(open_place: Place, ask: Ask):
+    open_place.create(*map(objects.node, THREE))
+    stacked = HandSet(open_place, component="pd", pod_spec=WITHOUT_VOLUMES)
+    for ordinal, node in enumerate(("n0", "n0", "n1")):
+        open_place.api.create(objects.member_pod(stacked.set, ordinal, nodeName=node, volumes=[]))
+    open_place.wait_for(lambda pods: len(pods) == 3 and all(map(is_ready, pods)), component="pd")
+
+    table = ask("audit", "-n", open_place.namespace)
+    told = json.loads(ask("audit", "-n", open_place.namespace, "-o", "json").out)
+    page = ask("audit", "-n", open_place.namespace, "-o", "html")
+
+    assert (table.code, page.code) == (1, 1)
+    assert "breach: Stacked: node n0 holds 2 members (db-pd-0, db-pd-1), at most 1 may be there" in table.out
+    assert told["allWell"] is False
+    assert {"Stacked", "NoMargin", "NeverPassed"} <= {found["kind"] for found in told["groups"][0]["findings"]}
+    assert 'class="place stacked"' in page.out
+
+
+def test_where_all_is_well_audit_and_can_drain_say_so(running: Place, ask: Ask):
+    audited = ask("audit", "-n", running.namespace)
+    assert (audited.code, audited.out.splitlines()[-1]) == (0, "1 group: all as they should be")
+    assert "survives the loss of 1 node, of 1 zone" in audited.out
+
+    one = ask("can-drain", "n0")
+    assert (one.code, one.out.startswith("yes: without n0")) == (0, True)
+    two = ask("can-drain", "n0", "--zone", "b")
+    assert two.code == 1
+    assert f"NO  {running.namespace}/db/pd  loses 2 members" in two.out
+    assert "alone, each of them could go" in two.out
+    assert ask("can-drain", "n9").code == 2
+
+
+def test_draining_what_may_be_drained_leaves_what_was_promised(running: Place, ask: Ask):
+    names = {node_of(pod): pod["metadata"]["name"] for pod in running.pods(component="pd")}
+    told = json.loads(ask("can-drain", "n1", "-o", "json").out)
+    assert told["safe"]
+    assert told["groups"][0]["members"] == [names["n1"]]
+
+    running.api.patch("Node", "n1", {"spec": {"unschedulable": True}})
+    running.api.delete("Pod", names["n1"], running.namespace)
+
+    running.wait_for(
+        lambda pods: {p["metadata"]["name"] for p in pods if is_ready(p)} == set(names.values()) - {names["n1"]},
+        component="pd",
+    )
+    after = ask("can-drain", "n0")
+    assert after.code == 1
+    assert "its quorum may be lost" in after.out
+
+
+def test_simulate_changes_nothing_and_says_what_would_happen(running: Place, ask: Ask):
+    def versions() -> list[tuple[str, str]]:
+        pods = running.pods(component="pd")
+        return [(pod["metadata"]["uid"], pod["metadata"]["resourceVersion"]) for pod in pods]
+
+    before = versions()
+
+    answer = ask("simulate", f"scale:{running.namespace}/db-pd=5", "lose-node:n0")
+
+    assert answer.code == 1
+    assert "db-pd-4 to n" in answer.out
+    assert f"NO: {running.namespace}/db/pd loses" in answer.out or "waits (" in answer.out
+    assert versions() == before
+    assert ask("simulate", "add-nodes:1").code == 0
+
+
+@pytest.fixture
+def named_place(api: Api, create: Create, webhook: Webhook) -> Iterator[Place]:
+    """A namespace whose members go to the webhook by a configuration as the chart names it."""
+    with fresh_namespace(api, "doctor") as name:
+        configuration = webhook.configuration(name, failure_policy="Fail")
+        configuration["webhooks"][0]["name"] = "pods.tidb-ha-webhook.io"
+        api.create(configuration)
+        try:
+            api.patch("Namespace", name, {"metadata": {"labels": {SWITCH: name}}})
+            wait_until_called(api, name)
+            yield Place(api, name, create)
+        finally:
+            api.delete("MutatingWebhookConfiguration", name)
+
+
+def examined(ask: Ask) -> Object | None:
+    """What `doctor` says, once it could look at everything."""
+    told: Object = json.loads(ask("doctor", "-o", "json").out)
+    return None if any("asks to wait" in line["found"] for line in told["lines"]) else told
+
+
+def test_doctor_finds_what_is_wrong_and_what_is_not(named_place: Place, open_place: Place, ask: Ask):
+    named_place.create(*objects.local_cluster(THREE))
+    named_place.start(component="pd")
+    named_place.wait_running(3, component="pd")
+
+    # The API server answers 429 for a kind that is new to it.
+    told = wait_until(lambda: examined(ask), "all to be looked at", 60)
+
+    levels = {line["about"]: line["level"] for line in told["lines"]}
+    assert levels["API server"] == levels["clock"] == levels["your permissions"] == levels["CA bundle"] == "ok"
+    assert levels["selectors"] == levels["groups"] == levels["records"] == "ok"
+    assert told["fit"] is True
+
+    # A group in a namespace that nobody selects.
+    left_out = HandSet(open_place, cluster="forgotten", component="pd", pod_spec=WITHOUT_VOLUMES)
+    open_place.api.create(objects.member_pod(left_out.set, 0, nodeName="n0", volumes=[]))
+    answer = ask("doctor")
+    assert answer.code == 1
+    assert f"leave out {open_place.namespace}/forgotten/pd" in answer.out
+    assert "-> " in answer.out
+
+
+def limited(plane: ControlPlane, namespace: str, folder: Path) -> Path:
+    """The kubeconfig of somebody who may do nothing."""
+    assert plane.kubectl("create", "serviceaccount", "nobody", "-n", namespace).returncode == 0
+    token = plane.kubectl("create", "token", "nobody", "-n", namespace).stdout.strip()
+    return plane.write_kubeconfig(folder / "nobody", plane.url, token)
+
+
+def test_who_may_not_read_is_told_which_verb_on_which_resource_is_missing(
+    control_plane: ControlPlane, running: Place, ask: Ask, tmp_path: Path
+):
+    nobody = limited(control_plane, running.namespace, tmp_path)
+
+    for arguments, missing in (
+        (("why", "db-pd-0", "-n", running.namespace), "the verb get on pods"),
+        (("audit",), "the verb list on nodes"),
+        (("can-drain", "n0"), "the verb list on nodes"),
+        (("simulate", "lose-node:n0"), "the verb list on pods"),
+    ):
+        answer = ask(*arguments, kubeconfig=nobody)
+        assert (answer.code, answer.out) == (3, "")
+        assert missing in answer.err
+        assert len(answer.err.strip().splitlines()) == 1
+
+    told = ask("doctor", kubeconfig=nobody)
+    assert told.code in (0, 1)
+    assert "warn  your permissions: you may not list pods" in told.out
+    assert "not checked: not allowed to list mutatingwebhookconfigurations" in told.out
+
+
+def test_a_server_that_is_not_there_and_a_cluster_without_groups_are_sentences(
+    control_plane: ControlPlane, namespace: str, ask: Ask, tmp_path: Path
+):
+    gone = control_plane.write_kubeconfig(tmp_path / "gone", f"https://127.0.0.1:{free_port()}")
+    stranger = control_plane.write_kubeconfig(tmp_path / "stranger", control_plane.url, "no-such-token")
+    commands = (("why", "x"), ("audit",), ("can-drain", "n0"), ("simulate", "lose-node:n0"), ("doctor",))
+
+    for command in commands:
+        unreachable = ask(*command, kubeconfig=gone)
+        assert (unreachable.code, unreachable.out) == (3, "")
+        assert "no answer from the API server of kubectl's default kubeconfig" in unreachable.err
+        unknown = ask(*command, kubeconfig=stranger)
+        assert unknown.code == 3
+        assert "does not know who we are (401)" in unknown.err
+    empty = ask("audit", "-n", namespace)
+    assert (empty.code, empty.out.startswith("no group was found")) == (0, True)
+    assert ask("audit", "-n", "no-such-namespace").code == 2
+    assert ask("why", "x", "-n", namespace).code == 2
+
+
+def test_a_dump_of_the_cluster_gives_the_same_answers(
+    control_plane: ControlPlane, running: Place, ask: Ask, tmp_path: Path
+):
+    dump = tmp_path / "dump.json"
+    kinds = "nodes,pods,pvc,pv,sc,sts"
+    dump.write_text(control_plane.kubectl("get", kinds, "-A", "-o", "json").stdout)
+
+    for command in (("audit", "-n", running.namespace), ("can-drain", "n0"), ("can-drain", "n0", "n1")):
+        live, dumped = ask(*command), ask(*command, "--cluster", str(dump))
+        assert (dumped.code, dumped.out) == (live.code, live.out)
+    live = ask("why", "db-pd-1", "-n", running.namespace)
+    dumped = ask("why", "db-pd-1", "-n", running.namespace, "--cluster", str(dump))
+    assert dumped.out.splitlines()[:5] == live.out.splitlines()[:5]
