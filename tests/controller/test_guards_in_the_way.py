@@ -151,3 +151,19 @@ def test_as_many_deletions_as_there_are_guarded_ones_are_enough(
         run(stand, leader, FIRST_PAUSE + 10, scheduler_first=scheduler_first)
 
     assert (len(counts(stand)), sum(counts(stand)), in_the_way(stand)) == (nodes, 9, [])
+
+
+def test_a_pinned_member_whose_node_a_guarded_sibling_got_first_is_decided_anew() -> None:
+    """Both wait when the scheduler looks: nobody is on the node yet, so the guard lets the other one there."""
+    stand = Stand(*a_v1_world(node_count=4))
+    pinned, guarded = a_pod("db-tikv-0"), a_pod("db-tikv-1")
+    stand.cluster.admit(with_floor(guarded), namespace=SPACE)
+    taken = stand.admit(pinned).node
+    stand.bind("db-tikv-1", taken)
+    leader = Leader(stand)
+    for _ in range(4):
+        leader.turns(5)
+        play_owner(stand, pinned)
+
+    assert leader.deleted == ["db-tikv-0"]
+    assert pods_of(stand)["db-tikv-0"]["metadata"]["annotations"][keys.ASSIGNED_NODE] not in ("", taken)

@@ -15,14 +15,18 @@ from typing import Final
 
 from webhook.core import keys, options
 from webhook.core.carriers import OptionCarriers
+from webhook.core.counting import take_census
 from webhook.core.decision_record import DecisionRecord, record_from
 from webhook.core.feasibility import infeasible_reason
 from webhook.core.model import Decision, Group, Placing, Snapshot
+from webhook.core.node_index import index_of
 from webhook.core.objects import Pod
 from webhook.core.outcomes import PINNING, UNREADABLE, Cause, Outcome
 from webhook.core.policy import nothing_to_decide, untouched_cause
 from webhook.core.repeated import own_placement
+from webhook.core.safety import guard_reason
 from webhook.core.volumes import claims_by_name, claims_of_pod
+from webhook.core.whereabouts import Whereabouts
 
 NODE_IS_GONE: Final = "the node is gone"
 PENDING: Final = ("", "Pending")
@@ -170,4 +174,8 @@ def _by_record(pod: Pod, group: Group, record: DecisionRecord) -> Held | LeftAlo
 
 def _problem(snapshot: Snapshot, placing: Placing, node_name: str) -> str:
     node = next((node for node in snapshot.nodes if node.name == node_name), None)
-    return NODE_IS_GONE if node is None else infeasible_reason(placing, node, snapshot) or ""
+    if node is None:
+        return NODE_IS_GONE
+    # The scheduler may have put a guarded sibling there first, who then keeps this one off for good.
+    census = take_census(Whereabouts.of(snapshot, index_of(snapshot.nodes)), placing)
+    return infeasible_reason(placing, node, snapshot) or guard_reason(census, node)
