@@ -5,11 +5,12 @@ The scheduler here knows node affinity, cordons and guards in both directions, a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from cluster_objects import a_node, a_pod, a_v1_world, with_floor
+from cluster_objects import ZONE, a_node, a_pod, a_v1_world, with_floor
 from controller.standing import Leader, play_owner, pods_of
 from stand import SPACE, Stand
 
@@ -167,3 +168,26 @@ def test_a_pinned_member_whose_node_a_guarded_sibling_got_first_is_decided_anew(
 
     assert leader.deleted == ["db-tikv-0"]
     assert pods_of(stand)["db-tikv-0"]["metadata"]["annotations"][keys.ASSIGNED_NODE] not in ("", taken)
+
+
+def test_those_that_the_floor_guarded_by_hostname_do_not_wait_for_each_other_where_zones_are_kept_apart() -> None:
+    """By zone each of them could go anywhere, so that each stands in the others' way."""
+    zones = [a_node("n1", zone="za"), a_node("n2", zone="zb")]
+    world = [*a_v1_world(replicas=6, node_count=0, topology_key=ZONE, min_domains="2"), *zones]
+    stand = Stand(*world)
+    for ordinal, node in ((0, "n1"), (1, "n2")):
+        stand.admit(a_pod(f"db-tikv-{ordinal}"))
+        stand.bind(f"db-tikv-{ordinal}", node)
+    waiting = [a_pod(f"db-tikv-{ordinal}") for ordinal in range(2, 6)]
+    for pod in waiting:
+        stand.cluster.admit(with_floor(json.loads(json.dumps(pod))), namespace=SPACE)
+    leader = Leader(stand)
+    for _ in range(12):
+        leader.turns(5)
+        play_owner(stand, *waiting)
+
+    assigned = [pods_of(stand)[pod["metadata"]["name"]]["metadata"]["annotations"] for pod in waiting]
+    assert sorted(annotations[keys.ASSIGNED_NODE] for annotations in assigned) == ["n1", "n1", "n2", "n2"]
+    assert "by kubernetes.io/hostname, while its group is kept apart by topology.kubernetes.io/zone" in str(
+        leader.notices
+    )

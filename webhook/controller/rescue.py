@@ -15,7 +15,7 @@ from typing import Final
 
 from webhook.core import keys, options
 from webhook.core.carriers import OptionCarriers
-from webhook.core.counting import take_census
+from webhook.core.counting import guard_key, take_census
 from webhook.core.decision_record import DecisionRecord, record_from
 from webhook.core.feasibility import infeasible_reason
 from webhook.core.model import Decision, Group, Placing, Snapshot
@@ -143,7 +143,21 @@ def judge(held: Held, seen: Sight) -> Finding:
         return Finding(Verdict.FREE, f"{decision.node} is possible")
     if decision.outcome is Outcome.UNTOUCHED or decision.cause.value in _ON_PURPOSE:
         return Finding(Verdict.LEAVE, f"{decision.cause.value}: it is not ours to place")
+    if decision.outcome is Outcome.GUARDED and (key := foreign_guard(held, seen)):
+        return Finding(
+            Verdict.FREE, f"its guard is by {key}, and {decision.topology_key} is what keeps its group apart"
+        )
     return Finding(Verdict.STUCK, decision.detail or decision.cause.value or decision.outcome.value)
+
+
+def foreign_guard(held: Held, seen: Sight) -> str:
+    """The topology key of the pod's guard if it is not the group's, "" if it is or the pod has none.
+
+    The floor knows no options, nor do we where they cannot be read. Such a pod could go anywhere by the group's key,
+    so that all its siblings wait for it: two of them for each other.
+    """
+    key = guard_key(held.pod, held.group) if held.kind is Kind.GUARDED else ""
+    return "" if key == seen.decision.topology_key else key
 
 
 def _not_waiting(pod: Pod, *, gated: bool) -> str:

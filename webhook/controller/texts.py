@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.controller.rescue import Held, Kind, Sight
+from webhook.controller.rescue import Held, Kind, Sight, foreign_guard
 from webhook.core import messages
 from webhook.core.outcomes import Cause
 
@@ -17,10 +17,10 @@ def of_replaced(held: Held, seen: Sight) -> str:
     before = f"it could not run on {held.node}, where it was pinned: {seen.problem}"
     if held.kind is Kind.GUARDED:
         before = "it waited apart from its siblings"
-    return fitting(
-        f"{held.pod.name} of {held.group} never ran and is deleted to be created again: {before};"
-        f" {seen.decision.node} is possible now"
-    )
+    after = f"{seen.decision.node} is possible now"
+    if not seen.decision.node:
+        after = f"by {foreign_guard(held, seen)}, while its group is kept apart by {seen.decision.topology_key}"
+    return fitting(f"{held.pod.name} of {held.group} never ran and is deleted to be created again: {before}; {after}")
 
 
 def of_stuck(held: Held, seen: Sight) -> tuple[str, str]:
