@@ -191,3 +191,23 @@ def test_those_that_the_floor_guarded_by_hostname_do_not_wait_for_each_other_whe
     assert "by kubernetes.io/hostname, while its group is kept apart by topology.kubernetes.io/zone" in str(
         leader.notices
     )
+
+
+def test_a_member_whose_own_guard_keeps_it_off_its_node_is_pinned_there_without_it() -> None:
+    """While few nodes are used one store goes to each, so the guard kept an open sibling off. It came first."""
+    stand = Stand(*a_v1_world(replicas=6))
+    stand.cluster.admit(a_pod("db-tikv-5"), namespace=SPACE)
+    pinned = stand.admit(a_pod("db-tikv-0"))
+    assert pinned.guarded
+    stand.bind("db-tikv-5", pinned.node)
+    for ordinal in range(1, 5):
+        name = f"db-tikv-{ordinal}"
+        stand.bind(name, stand.admit(a_pod(name)).node)
+    leader = Leader(stand)
+    for _ in range(4):
+        leader.turns(5)
+        play_owner(stand, a_pod("db-tikv-0"))
+
+    annotations = pods_of(stand)["db-tikv-0"]["metadata"]["annotations"]
+    assert (annotations[keys.ASSIGNED_NODE], keys.GUARD in annotations) == (pinned.node, False)
+    assert leader.deleted == ["db-tikv-0"]

@@ -141,6 +141,9 @@ def judge(held: Held, seen: Sight) -> Finding:
         return Finding(Verdict.LEAVE, "the scheduler has chosen a node for its volume")
     if decision.outcome in PINNING and decision.node != held.node:
         return Finding(Verdict.FREE, f"{decision.node} is possible")
+    if decision.outcome in PINNING and not decision.guard_too and guard_key(held.pod, held.group):
+        # A sibling came there before it, which is within the cap, but not within its guard.
+        return Finding(Verdict.FREE, f"{decision.node} is possible without its guard")
     if decision.outcome is Outcome.UNTOUCHED or decision.cause.value in _ON_PURPOSE:
         return Finding(Verdict.LEAVE, f"{decision.cause.value}: it is not ours to place")
     if decision.outcome is Outcome.GUARDED and (key := foreign_guard(held, seen)):
