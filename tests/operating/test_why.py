@@ -239,7 +239,12 @@ def test_garbage_in_a_record_is_said_and_nothing_is_concluded(record: object, sa
     ("record", "node", "said"),
     [
         ({"outcome": "pinned", "node": "n1"}, "n2", "was pinned to n1, but is on n2"),
-        ({"outcome": "returned", "node": "n1"}, "n1", "went back to its data on n1, above the cap, and is there"),
+        ({"outcome": "returned", "node": "n1"}, "n1", "went back to its data on n1, and is there"),
+        (
+            {"outcome": "returned", "node": "n1", "aboveCap": True},
+            "n1",
+            "went back to its data on n1, above the cap, and is there",
+        ),
         ({"outcome": "returned-waiting", "domain": "n1"}, "", "waits for the node of its data (domain n1)"),
         ({"outcome": "returned-waiting", "domain": "n1"}, "n1", "came back to its data on n1"),
         ({"outcome": "guarded", "cause": "Busy"}, "", "waits apart from its siblings: too many pods of its group"),

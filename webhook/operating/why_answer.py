@@ -71,7 +71,8 @@ def _by_record(explanation: Explanation, pod: Pod) -> str:
         case Outcome.PINNED:
             return f"was pinned to {record.node}{_whether_there(pod, record.node)}"
         case Outcome.RETURNED:
-            return f"went back to its data on {record.node}, above the cap{_whether_there(pod, record.node)}"
+            above = _above(explanation.above_cap)
+            return f"went back to its data on {record.node}{above}{_whether_there(pod, record.node)}"
         case Outcome.RETURNED_WAITING:
             return f"waits for the node of its data (domain {record.domain})" if not pod.node_name else _on(pod)
         case Outcome.GUARDED if pod.node_name:
@@ -156,6 +157,10 @@ def _is_same(explanation: Explanation, decision: Decision) -> bool:
     return (record.outcome, record.cause, record.node) == (decision.outcome, decision.cause, decision.node)
 
 
+def _above(above_cap: bool) -> str:
+    return ", above the cap" if above_cap else ""
+
+
 def _in_short(decision: Decision) -> str:
     text = text_of(decision)
     why = f", because {text.why}" if text is not None and decision.cause is not Cause.NONE else ""
@@ -163,7 +168,7 @@ def _in_short(decision: Decision) -> str:
         case Outcome.PINNED:
             return f"pinned to {decision.node}"
         case Outcome.RETURNED:
-            return f"sent back to its data on {decision.node}, above the cap"
+            return f"sent back to its data on {decision.node}{_above(decision.above_cap)}"
         case Outcome.RETURNED_WAITING:
             return f"left to wait for the node of its data (domain {decision.domain})"
         case Outcome.UNTOUCHED:
