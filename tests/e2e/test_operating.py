@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +18,12 @@ from e2e import objects
 from e2e.api import Api
 from e2e.conftest import fresh_namespace
 from e2e.control_plane import ControlPlane, components
+from e2e.fault_proxy import FaultProxy
 from e2e.objects import Object
 from e2e.place import Create, HandSet, Place, is_ready, node_of
 from e2e.processes import free_port
 from e2e.replicas import SWITCH, Webhook, wait_until_called
+from e2e.rounds import few
 from e2e.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("advanced_sets")]
@@ -38,6 +42,7 @@ class Answer:
 
 
 Ask = Callable[..., Answer]
+Tell = Callable[[str], None]
 
 
 @pytest.fixture
@@ -287,3 +292,33 @@ def test_a_dump_of_the_cluster_gives_the_same_answers(
     live = ask("why", "db-pd-1", "-n", running.namespace)
     dumped = ask("why", "db-pd-1", "-n", running.namespace, "--cluster", str(dump))
     assert dumped.out.splitlines()[:5] == live.out.splitlines()[:5]
+
+
+def test_many_groups_are_audited_by_a_handful_of_calls(
+    control_plane: ControlPlane, fault_proxy: FaultProxy, open_place: Place, ask: Ask, tell: Tell, tmp_path: Path
+):
+    number = few(1000, most=100)
+    open_place.create(*map(objects.node, THREE))
+
+    def start(index: int) -> None:
+        group = HandSet(open_place, cluster=f"c{index}", component="pd", pod_spec=WITHOUT_VOLUMES)
+        for ordinal, node in enumerate(THREE):
+            open_place.api.create(objects.member_pod(group.set, ordinal, nodeName=node, volumes=[]))
+
+    with ThreadPoolExecutor(8) as executor:
+        list(executor.map(start, range(number)))
+    open_place.api.wait_for(
+        "Pod", lambda pods: len(pods) == 3 * number and all(map(is_ready, pods)), open_place.namespace
+    )
+    through = control_plane.write_kubeconfig(tmp_path / "through", fault_proxy.url)
+
+    began = time.monotonic()
+    answer = ask("audit", "-n", open_place.namespace, kubeconfig=through)
+    seconds = time.monotonic() - began
+
+    assert answer.out.splitlines()[-1].startswith(f"{number} groups")
+    calls = fault_proxy.calls
+    tell(f"{number} groups: {len(calls)} calls in {seconds:.1f} s")
+    assert len(calls) <= 20
+    # By lists alone, whatever the number of groups.
+    assert {call.method for call in calls} == {"GET"}
