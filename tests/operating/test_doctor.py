@@ -48,7 +48,7 @@ from operating.ward import (
 from stand import START, Stand
 
 from webhook.cluster.about import ServerAbout
-from webhook.cluster.door import NAMESPACES, PODS
+from webhook.cluster.door import ADVANCED_STATEFUL_SETS, NAMESPACES, PODS, Resource
 from webhook.cluster.kinds import BUILT_IN, CUSTOM
 from webhook.core import keys
 from webhook.errors import Forbidden, NotFound, UnknownOutcome
@@ -465,6 +465,39 @@ def test_breaches_are_counted_and_left_to_the_audit():
 
     assert level(lines, "groups") == "fail"
     assert "shop/db/pd" in said(lines, "groups")
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_a_set_that_opted_in_by_a_class_that_is_none_is_named_with_what_is_right(served: bool):
+    world = generic_world()
+    (made,) = (found for found in world if found["kind"] == "StatefulSet")
+    right = lines_of(Ward(world))
+    made["spec"]["template"] = {"metadata": {"labels": {"app": "raft", keys.CLASS_LABEL: "quorumm"}}}
+    ward = Ward(world) if served else WithoutAdvancedSets(world)
+
+    lines = lines_of(ward)
+
+    assert level(right, "classes") == "ok"
+    assert level(lines, "classes") == "fail"
+    assert 'shop/raft ("quorumm") opted in by a class that is none' in said(lines, "classes")
+    assert "to quorum or replicated" in said(lines, "classes")
+
+
+def test_a_class_on_a_set_that_the_operators_labels_make_a_group_does_not_matter():
+    world = generic_world()
+    (made,) = (found for found in world if found["kind"] == "StatefulSet")
+    made["spec"]["template"] = {"metadata": {"labels": {**labels_v1("pd"), keys.CLASS_LABEL: "quorumm"}}}
+
+    assert level(lines_of(Ward(world)), "classes") == "ok"
+
+
+class WithoutAdvancedSets(Ward):
+    """A cluster on which tidb-operator's own StatefulSets are not installed."""
+
+    def list(self, resource: Resource, **parameters: Any) -> Any:
+        if resource == ADVANCED_STATEFUL_SETS:
+            raise NotFound("list", resource.plural, status=404)
+        return super().list(resource, **parameters)
 
 
 def test_strangers_and_running_guards_are_named():

@@ -29,6 +29,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("selectors", registration.selectors),
     ("other mutators", registration.mutators),
     ("groups", members.groups),
+    ("classes", members.classes),
     ("members", members.strangers),
     ("guarded and running", members.guards),
     ("PD's isolation", members.isolation),

@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Final
 
-from webhook.core import ledger
+from webhook.cluster.door import ADVANCED_STATEFUL_SETS, STATEFUL_SETS
+from webhook.core import keys, ledger
 from webhook.core.audited import GroupAudit
 from webhook.core.findings import FindingKind
-from webhook.core.model import Family, Placement
+from webhook.core.groups import MEMBER_CLASSES
+from webhook.core.model import Family, MemberClass, Placement
+from webhook.core.shapes import inside, text, texts
+from webhook.errors import NotFound
 from webhook.operating.auditing import Row
 from webhook.operating.doctor.lines import Line, fail, ok, warn
 from webhook.operating.doctor.patient import Patient
@@ -27,6 +31,33 @@ def groups(patient: Patient) -> Iterator[Line]:
     else:
         troubled = [str(row.group) for row in report.troubled] + [str(each.group) for each in report.unreadable]
         yield fail("groups", f"{report.summary}: {listed(troubled)}", "tidb-ha-webhook audit has the details")
+
+
+def classes(patient: Patient) -> Iterator[Line]:
+    """Sets that opted in by a class that is none: audit and rescue list pods by the right values, and miss theirs."""
+    wrong: list[str] = []
+    for resource in (STATEFUL_SETS, ADVANCED_STATEFUL_SETS):
+        try:
+            sets = patient.list(resource)
+        except NotFound:
+            continue
+        for found in sets:
+            labels = texts(inside(found, "spec", "template", "metadata", "labels"))
+            value = labels.get(keys.CLASS_LABEL)
+            # The operator's own labels go before the class.
+            by_operator = labels.get(keys.V1_MANAGED_BY) == keys.TIDB_OPERATOR and labels.get(keys.V1_COMPONENT)
+            if value is not None and value not in tuple(MemberClass) and by_operator not in MEMBER_CLASSES:
+                name, namespace = (text(inside(found, "metadata", part)) for part in ("name", "namespace"))
+                wrong.append(f'{namespace}/{name} ("{value}")')
+    if wrong:
+        right = " or ".join(MemberClass)
+        yield fail(
+            "classes",
+            f"{listed(wrong)} opted in by a class that is none: only guarded, and not audited",
+            f"set the label {keys.CLASS_LABEL} of the pod template to {right}",
+        )
+    else:
+        yield ok("classes", "every set that opted in has a class that is known")
 
 
 def strangers(patient: Patient) -> Iterator[Line]:
