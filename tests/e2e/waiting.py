@@ -15,10 +15,10 @@ INTERVAL = 0.05
 def wait_until(probe: Callable[[], T | None], what: str, timeout: float, longest: float = INTERVAL) -> T:
     """Call `probe` until it returns something true, and return that; `what` completes "waited 30 s for …".
 
-    Where a look is dear, the pauses between two grow to the `longest` (s).
+    Where a look is dear, the pauses between two grow to the `longest` (s); where it is cheap, none is longer than that.
     """
     deadline = time.monotonic() + timeout
-    pause = INTERVAL
+    pause = min(INTERVAL, longest)
     while True:
         found = probe()
         if found:
