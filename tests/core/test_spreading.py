@@ -24,6 +24,7 @@ from webhook.core.objects import LabelSelector, Requirement, SpreadConstraint, T
 OWN = LabelSelector(dict(make_group().selector))
 WEB = LabelSelector({"app": "web"})
 SKEWED = "node(s) didn't match pod topology spread constraints"
+PIN_SKEWS = "node(s) didn't match pod topology spread constraints once pinned (minDomains)"
 NO_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
 
 
@@ -82,8 +83,21 @@ def test_members_in_flight_are_counted():
 def test_with_fewer_domains_than_asked_for_the_emptiest_counts_as_empty():
     pods = siblings("za1", "zb1", "zc1")
 
-    assert zones(*pods, min_domains=3) == {}
+    assert zones(*pods, min_domains=3, honors_affinity=False) == {}
     assert zones(*pods, min_domains=4) == {"za": SKEWED, "zb": SKEWED, "zc": SKEWED}
+
+
+def test_our_own_pin_leaves_a_constraint_one_domain_which_is_fewer_than_it_asks_for():
+    """Seen with the default scheduler: the node beside which the pod would have been was not possible once pinned."""
+    pods = siblings("za1", "zb1", "zc1")
+
+    # On the other node of each zone the scheduler counts nobody, as the pin leaves it that node alone.
+    assert zones(*pods, min_domains=3) == {"za": PIN_SKEWS, "zb": PIN_SKEWS, "zc": PIN_SKEWS}
+    assert zones(*pods, min_domains=3, max_skew=2) == {}
+    assert (
+        zones(*siblings("za2", "zb2", "zc2"), nodes=[n for n in ZONAL_NODES if n.name.endswith("1")], min_domains=3)
+        == {}
+    )
 
 
 def test_a_node_without_the_label_is_not_possible_and_no_domain():

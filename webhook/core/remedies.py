@@ -153,6 +153,14 @@ OBSTACLES: Final = (
         Remedy("its host ports are taken; free one", "Free its host ports on a node, or add a node."),
     ),
     Obstacle(
+        (spreading.PIN_SKEWS,),
+        Remedy(
+            "a spread constraint's minDomains rules out a pin",
+            "Take minDomains out of its topologySpreadConstraints (we keep members apart), or set their "
+            "nodeAffinityPolicy: Ignore.",
+        ),
+    ),
+    Obstacle(
         (spreading.SKEWED, spreading.UNUSABLE, spreading.TOO_MANY),
         Remedy("its spread constraints keep it off", "Correct its topologySpreadConstraints."),
     ),

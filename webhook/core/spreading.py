@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -15,19 +16,25 @@ from webhook.core.selectors import is_usable, matches_labels
 
 SKEWED: Final = "node(s) didn't match pod topology spread constraints"
 NO_LABEL: Final = "node(s) didn't match pod topology spread constraints (missing required label)"
+PIN_SKEWS: Final = "node(s) didn't match pod topology spread constraints once pinned (minDomains)"
 TOO_MANY: Final = "the pod has too many topology spread constraints for so many nodes and pods"
 UNUSABLE: Final = "a topology spread constraint cannot be used: its label selector is not valid"
 
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """A constraint with what it counts: the pods that it selects, by domain, on the nodes that are part of it."""
+    """A constraint with what it counts on the nodes that are part of it: pods that it selects, by domain and by node.
+
+    `pinned`: whether a pin leaves it fewer domains than it asks for. Then the scheduler takes the least of them as 0.
+    """
 
     constraint: SpreadConstraint
     counts: Mapping[str, int]
     least: int
     own: int
     counted: Collection[str]
+    on_node: Mapping[str, int]
+    pinned: bool
 
 
 def spreading_filter(
@@ -55,6 +62,8 @@ def spreading_filter(
                 return NO_LABEL
             if _skew(spread, pod, node, value, victims) > spread.constraint.max_skew:
                 return SKEWED
+            if spread.pinned and _left_on(spread, pod, node, victims) + spread.own > spread.constraint.max_skew:
+                return PIN_SKEWS
         return None
 
     return Filter("PodTopologySpread", judge, resolvable=True)
@@ -75,12 +84,15 @@ def _counted(
     if constraint.honors_taints:
         counted = {name: node for name, node in counted.items() if tolerates(node)}
     counts = dict.fromkeys((node.labels[key] for node in counted.values()), 0)
+    on_node: Counter[str] = Counter()
     for other in occupancy.crowd.in_namespace(pod.namespace):
         if other.node_name in counted and _counts(constraint, pod, other):
             counts[counted[other.node_name].labels[key]] += 1
+            on_node[other.node_name] += 1
     least = min(counts.values()) if counts and len(counts) >= constraint.min_domains else 0
     own = int(matches_labels(constraint.selector, pod.labels))
-    return _Spread(constraint, counts, least, own, counted.keys())
+    pinned = constraint.honors_affinity and constraint.min_domains > 1
+    return _Spread(constraint, counts, least, own, counted.keys(), on_node, pinned)
 
 
 def _counts(constraint: SpreadConstraint, pod: Pod, other: PodOnNode) -> bool:
@@ -88,6 +100,11 @@ def _counts(constraint: SpreadConstraint, pod: Pod, other: PodOnNode) -> bool:
     if other.deleting or other.namespace != pod.namespace or constraint.selector == LabelSelector():
         return False
     return matches_labels(constraint.selector, other.labels)
+
+
+def _left_on(spread: _Spread, pod: Pod, node: Node, victims: Victims) -> int:
+    """How many the constraint counts where our pin leaves it this node alone, without the victims."""
+    return spread.on_node.get(node.name, 0) - sum(_counts(spread.constraint, pod, victim) for victim in victims)
 
 
 def _skew(spread: _Spread, pod: Pod, node: Node, value: str, victims: Victims) -> int:
