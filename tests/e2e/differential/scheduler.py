@@ -62,7 +62,13 @@ def _again(stored: Object) -> Object:
     metadata = stored["metadata"]
     kept = {key: metadata[key] for key in ("name", "namespace", "annotations", "ownerReferences") if key in metadata}
     labels = {key: value for key, value in metadata["labels"].items() if key != BY}
-    return {**stored, "metadata": {**kept, "labels": labels}, "status": {}}
+    # Of the labels that these name the API server has made requirements already, and refuses it a second time.
+    spread = [
+        {key: value for key, value in each.items() if key != "matchLabelKeys"}
+        for each in stored["spec"].get("topologySpreadConstraints", ())
+    ]
+    spec = {**stored["spec"], "topologySpreadConstraints": spread}
+    return {**stored, "metadata": {**kept, "labels": labels}, "spec": spec, "status": {}}
 
 
 def _verdict(created: Object, pod: Object) -> Verdict | None:
