@@ -73,6 +73,12 @@ def running(place: Place) -> Place:
     return place
 
 
+def put(group: HandSet, *nodes: str) -> None:
+    """Create the members of a set without volumes on these nodes, past webhook and scheduler."""
+    for ordinal, node in enumerate(nodes):
+        group.api.create(objects.member_pod(group.set, ordinal, nodeName=node, volumes=[]))
+
+
 def denying(namespace: str, replicas: int) -> Object:
     """A PD set whose members are refused where there is no safe node."""
     made = objects.stateful_set(namespace, cluster="strict", component="pd", replicas=replicas)
@@ -124,8 +130,7 @@ def test_why_explains_pods_that_are_placed_guarded_refused_and_no_members(runnin
 def test_a_breach_made_by_hand_is_seen_by_audit_in_all_its_forms(open_place: Place, ask: Ask):
     open_place.create(*map(objects.node, THREE))
     stacked = HandSet(open_place, component="pd", pod_spec=WITHOUT_VOLUMES)
-    for ordinal, node in enumerate(("n0", "n0", "n1")):
-        open_place.api.create(objects.member_pod(stacked.set, ordinal, nodeName=node, volumes=[]))
+    put(stacked, "n0", "n0", "n1")
     open_place.wait_for(lambda pods: len(pods) == 3 and all(map(is_ready, pods)), component="pd")
 
     table = ask("audit", "-n", open_place.namespace)
@@ -224,7 +229,7 @@ def test_doctor_finds_what_is_wrong_and_what_is_not(named_place: Place, open_pla
 
     # A group in a namespace that nobody selects.
     left_out = HandSet(open_place, cluster="forgotten", component="pd", pod_spec=WITHOUT_VOLUMES)
-    open_place.api.create(objects.member_pod(left_out.set, 0, nodeName="n0", volumes=[]))
+    put(left_out, "n0")
     answer = ask("doctor")
     assert answer.code == 1
     assert f"leave out {open_place.namespace}/forgotten/pd" in answer.out
@@ -308,9 +313,7 @@ def test_many_groups_are_audited_by_a_handful_of_calls(
     open_place.create(*map(objects.node, THREE))
 
     def start(index: int) -> None:
-        group = HandSet(open_place, cluster=f"c{index}", component="pd", pod_spec=WITHOUT_VOLUMES)
-        for ordinal, node in enumerate(THREE):
-            open_place.api.create(objects.member_pod(group.set, ordinal, nodeName=node, volumes=[]))
+        put(HandSet(open_place, cluster=f"c{index}", component="pd", pod_spec=WITHOUT_VOLUMES), *THREE)
 
     with ThreadPoolExecutor(8) as executor:
         list(executor.map(start, range(number)))

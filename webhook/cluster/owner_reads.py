@@ -11,13 +11,10 @@ from typing import Final
 from webhook.cluster.door import Manifest
 from webhook.deadline import Deadline
 from webhook.errors import Forbidden, UnknownOutcome
+from webhook.just_started import FORBIDDEN_WAIT, MOST_FORBIDDEN
 
 MOST_UNANSWERED: Final = 3
 """How often it is asked for where no answer comes."""
-
-MOST_FORBIDDEN: Final = 6
-FORBIDDEN_WAIT: Final = 0.5
-"""Seconds. As in a round: an API server that has just started forbids all until it has read the roles."""
 
 
 class OwnerReads:

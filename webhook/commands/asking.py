@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook import logs
-from webhook.commands.parameters import SECONDS, cluster_source, setting, together
+from webhook.commands.parameters import SECONDS, cluster_source, output_as, setting, together
 from webhook.settings import LogFormat, Settings, settings_from, variable
 
 if TYPE_CHECKING:
@@ -76,16 +76,7 @@ assume_isolation = click.option(
     help="Take it that PD keeps the copies of data apart by host (or zone) where its location-labels are not known.",
 )
 
-text_or_json = click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    envvar=variable("output"),
-    show_envvar=True,
-    help="Text, or JSON.",
-)
+text_or_json = output_as("text", "json", help="Text, or JSON.")
 
 
 @contextmanager

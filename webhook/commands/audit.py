@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from webhook.commands.asking import opened, which_cluster
+from webhook.commands.parameters import output_as
 from webhook.settings import variable
 
 
@@ -21,16 +22,7 @@ from webhook.settings import variable
     help="Only the groups of this namespace.",
     show_default="all",
 )
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["table", "json", "html"]),
-    default="table",
-    show_default=True,
-    envvar=variable("output"),
-    show_envvar=True,
-    help="A table, JSON, or a page with a picture: one file that needs no network.",
-)
+@output_as("table", "json", "html", help="A table, JSON, or a page with a picture: one file that needs no network.")
 @which_cluster
 @click.pass_context
 def command(ctx: click.Context, /, namespace: str, output: str, **parameters: Any) -> None:

@@ -61,6 +61,20 @@ def setting(flag: str, **attributes: Any) -> Decorator:
     return click.option(flag, name, envvar=variable(name), show_envvar=True, **attributes)
 
 
+def output_as(*choices: str, **attributes: Any) -> Decorator:
+    """The flag --output, -o: one of these, the first by default."""
+    return click.option(
+        "--output",
+        "-o",
+        type=click.Choice(choices),
+        default=choices[0],
+        show_default=True,
+        envvar=variable("output"),
+        show_envvar=True,
+        **attributes,
+    )
+
+
 def together(*decorators: Decorator) -> Decorator:
     """Several options as one decorator, shown in `--help` in this order."""
 

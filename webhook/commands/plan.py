@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from webhook import logs
-from webhook.commands.parameters import remember_variable, setting
+from webhook.commands.parameters import output_as, remember_variable, setting
 from webhook.settings import LogFormat, settings_from, variable
 
 
@@ -46,14 +46,9 @@ from webhook.settings import LogFormat, settings_from, variable
     help="As for serve: scheduler names whose pods are never pinned.",
     show_default="none",
 )
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    envvar=variable("output"),
-    show_envvar=True,
+@output_as(
+    "table",
+    "json",
     callback=remember_variable,
     help="A table, or JSON with groups, domains, warnings and the JSON Patches too.",
 )

@@ -193,6 +193,8 @@ def _problem(snapshot: Snapshot, placing: Placing, node_name: str) -> str:
     node = next((node for node in snapshot.nodes if node.name == node_name), None)
     if node is None:
         return NODE_IS_GONE
+    if reason := infeasible_reason(placing, node, snapshot):
+        return reason
     # The scheduler may have put a guarded sibling there first, who then keeps this one off for good.
     census = take_census(Whereabouts.of(snapshot, index_of(snapshot.nodes)), placing)
-    return infeasible_reason(placing, node, snapshot) or guard_reason(census, node)
+    return guard_reason(census, node)

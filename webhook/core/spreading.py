@@ -62,7 +62,7 @@ def spreading_filter(
                 return NO_LABEL
             if _skew(spread, pod, node, value, victims) > spread.constraint.max_skew:
                 return SKEWED
-            if spread.pinned and _left_on(spread, pod, node, victims) + spread.own > spread.constraint.max_skew:
+            if spread.pinned and _skew_once_pinned(spread, pod, node, victims) > spread.constraint.max_skew:
                 return PIN_SKEWS
         return None
 
@@ -102,12 +102,17 @@ def _counts(constraint: SpreadConstraint, pod: Pod, other: PodOnNode) -> bool:
     return matches_labels(constraint.selector, other.labels)
 
 
-def _left_on(spread: _Spread, pod: Pod, node: Node, victims: Victims) -> int:
-    """How many the constraint counts where our pin leaves it this node alone, without the victims."""
-    return spread.on_node.get(node.name, 0) - sum(_counts(spread.constraint, pod, victim) for victim in victims)
+def _gone(spread: _Spread, pod: Pod, node: Node, victims: Victims) -> int:
+    """How many of the victims the constraint counts."""
+    return sum(_counts(spread.constraint, pod, victim) for victim in victims) if node.name in spread.counted else 0
 
 
 def _skew(spread: _Spread, pod: Pod, node: Node, value: str, victims: Victims) -> int:
-    gone = sum(_counts(spread.constraint, pod, victim) for victim in victims) if node.name in spread.counted else 0
+    gone = _gone(spread, pod, node, victims)
     found = spread.counts.get(value, 0) - gone
     return found + spread.own - min(spread.least, found if gone else spread.least)
+
+
+def _skew_once_pinned(spread: _Spread, pod: Pod, node: Node, victims: Victims) -> int:
+    """The same where our pin leaves the constraint this node alone, which is fewer domains than it asks for."""
+    return spread.on_node.get(node.name, 0) - _gone(spread, pod, node, victims) + spread.own

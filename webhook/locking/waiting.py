@@ -11,6 +11,7 @@ from webhook.core.model import Decision, Group, Options
 from webhook.core.outcomes import Cause, Outcome
 from webhook.deadline import Deadline
 from webhook.errors import Forbidden
+from webhook.just_started import FORBIDDEN_WAIT, MOST_FORBIDDEN
 from webhook.locking.protocol import Answer, Effort, Request
 from webhook.locking.tools import RoundTools
 
@@ -19,9 +20,6 @@ LEAST_LEFT: Final = 1.0
 # The wait before another attempt is random, up to a bound that doubles from the first to the second (s).
 FIRST_WAIT: Final = 0.01
 LONGEST_WAIT: Final = 0.25
-# An API server that has just started forbids all until it has read the roles: about a second of it was seen.
-MOST_FORBIDDEN: Final = 6
-FORBIDDEN_WAIT: Final = 0.5
 
 
 class WaitingRequests:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,10 +14,9 @@ from e2e.api import Api
 from e2e.control_plane import ControlPlane
 from e2e.differential.stage import BY, WORLDS
 from e2e.objects import Object
-from e2e.processes import free_port
 from e2e.replicas import SERVICE, SWITCH
 from e2e.waiting import wait_until
-from webhook.admission import Admission
+from e2e.webhook_servers import served_webhook
 from webhook.cluster.api import ApiDoor
 from webhook.cluster.door import Door, Manifest
 from webhook.cluster.inventory import QUICK, Inventory
@@ -56,9 +51,11 @@ class InsideWebhook:
         """Wait until the inventory knows what the cluster is now."""
         wait_until(lambda: knows(self.inventory, self.door), "the inventory to be as the cluster is", PATIENCE)
 
-    def admission(self, path: str) -> Admission:
-        """The one behind a path."""
-        return self._admissions[path]
+    def answer(self, target: str, body: bytes) -> Object:
+        """The answer of the admission behind a path, within the time that its query gives."""
+        asked = urlsplit(target)
+        budget = float(parse_qs(asked.query)["timeout"][0].removesuffix("s"))
+        return dict(self._admissions[asked.path].review(body, Deadline.after(budget)))
 
 
 def knows(inventory: Inventory, door: Door) -> bool:
@@ -95,7 +92,7 @@ def _stored(door: Door, kind: Kind[Any]) -> dict[Key, Any]:
 def webhook_inside(plane: ControlPlane, api: Api, namespace: str) -> Iterator[InsideWebhook]:
     """The webhook, registered for the namespaces of `stage.prepared`; `namespace` is that of its Service."""
     inside = InsideWebhook(plane)
-    with _serving(plane, inside, namespace) as port, inside.inventory.following():
+    with served_webhook(plane, (namespace, SERVICE), inside.answer) as port, inside.inventory.following():
         for name in (PROPOSED, READ):
             api.create(_configuration(plane, name, port, namespace))
         try:
@@ -119,39 +116,3 @@ def _configuration(plane: ControlPlane, name: str, port: int, namespace: str) ->
         namespaceSelector={"matchLabels": {SWITCH: WORLDS}},
         objectSelector={"matchLabels": {BY: name}},
     )
-
-
-@contextmanager
-def _serving(plane: ControlPlane, inside: InsideWebhook, namespace: str) -> Iterator[int]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(handler) -> None:
-            target = urlsplit(handler.path)
-            body = handler.rfile.read(int(handler.headers["Content-Length"]))
-            budget = float(parse_qs(target.query)["timeout"][0].removesuffix("s"))
-            review = inside.admission(target.path).review(body, Deadline.after(budget))
-            answer = json.dumps(review).encode()
-            handler.send_response(200)
-            handler.send_header("Content-Type", "application/json")
-            handler.send_header("Content-Length", str(len(answer)))
-            handler.end_headers()
-            handler.wfile.write(answer)
-
-        def log_message(handler, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", free_port()), Handler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    plane.ca.issue_cert(f"{SERVICE}.{namespace}.svc").configure_cert(context)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    # The API server keeps its connections: their threads would be waited for.
-    server.daemon_threads, server.block_on_close = True, False
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
