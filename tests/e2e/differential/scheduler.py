@@ -10,7 +10,8 @@ from typing import Final
 
 from e2e.api import Api
 from e2e.differential.constraints import NAMESPACES
-from e2e.differential.stage import BY, PATIENCE, provision
+from e2e.differential.provisioner import provision
+from e2e.differential.stage import BY, PATIENCE
 from e2e.objects import Object
 from e2e.waiting import wait_until
 

@@ -1,4 +1,4 @@
-"""Puts a world on the control plane, waits until nothing moves, takes it away again; plays the volumes' provisioner."""
+"""Puts a world on the control plane, waits until nothing moves, takes it away again."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Final
 from e2e import objects
 from e2e.api import Api, ApiError
 from e2e.differential.constraints import NAMESPACES
-from e2e.differential.storage import COUNTED, KEPT, SELECTED_NODE, STORAGE
+from e2e.differential.storage import COUNTED, KEPT, STORAGE
 from e2e.differential.worlds import HIGH, LOW, NEVER, OVERHEAD, World
 from e2e.kinds import kind_of
-from e2e.objects import HOSTNAME, Object
+from e2e.objects import Object
 from e2e.replicas import SWITCH
 from e2e.waiting import wait_until
 
@@ -88,34 +88,6 @@ def with_owner(pod: Object, uid: str) -> Object:
     """The pod with the owner's real uid."""
     references = [{**one, "uid": uid} for one in pod["metadata"].get("ownerReferences", ())]
     return {**pod, "metadata": {**pod["metadata"], "ownerReferences": references}}
-
-
-def provision(api: Api) -> None:
-    """Make the volumes of claims that the scheduler has chosen a node for, as their driver's provisioner does."""
-    volumes = {found["metadata"]["name"] for found in api.list("PersistentVolume")}
-    for claim in api.list("PersistentVolumeClaim", NAMESPACES[0]):
-        metadata, spec = claim["metadata"], claim["spec"]
-        node, name = metadata.get("annotations", {}).get(SELECTED_NODE), f"made-for-{metadata['uid']}"
-        if not node or spec.get("volumeName") or name in volumes:
-            continue
-        term = {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [node]}]}
-        reference = {"namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
-        api.create(
-            {
-                "apiVersion": "v1",
-                "kind": "PersistentVolume",
-                "metadata": {"name": name},
-                "spec": {
-                    "capacity": spec["resources"]["requests"],
-                    "accessModes": spec["accessModes"],
-                    "storageClassName": spec["storageClassName"],
-                    "persistentVolumeReclaimPolicy": "Retain",
-                    "claimRef": reference,
-                    "hostPath": {"path": "/x"},
-                    "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
-                },
-            }
-        )
 
 
 def _namespaces() -> list[Object]:
