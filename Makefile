@@ -57,8 +57,8 @@ reference: $(VENV)/.installed ## make docs/configuration.md from settings, comma
 control-plane: ## build etcd, Kubernetes, kwok from Go modules for the end-to-end tests (6-15 min cold, then nothing)
 	@tests/e2e/control_plane/build.sh
 
-# One control plane: two of them on two cores use up budgets that none uses up alone. Helm tells what the chart allows.
-E2E := $(BIN)/pytest -q tests/e2e --ignore=tests/e2e/install
+# Two control planes beside each other: the scenarios wait more than they work. Helm tells what the chart allows.
+E2E := $(BIN)/pytest -q -n 2 --dist worksteal tests/e2e --ignore=tests/e2e/install
 
 e2e: $(VENV)/.installed control-plane helm ## run the end-to-end tests on a real control plane, at least 5 rounds of each
 	@$(E2E)

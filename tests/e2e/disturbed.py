@@ -14,7 +14,7 @@ from e2e.evidence import NO_SAFE_NODE, Evidence, Guarding, was_hit
 from e2e.faults import Call, DelayAnswer, Rule
 from e2e.place import HandSet, Place, Tries, node_of, per_node, pin_of, was_looked_at
 from e2e.replicas import Replica, Webhook, outcome_of, tally
-from e2e.rounds import strikes
+from e2e.rounds import times
 from e2e.waiting import wait_until
 
 THREE = ["n0", "n1", "n2"]
@@ -85,7 +85,7 @@ def shaken(place: Place, webhook: Webhook) -> Rounds:
     return Rounds(place, webhook, sizes=(3, 3, 3, 9), slow=0.2)
 
 
-STRIKES = strikes(200, sets=3)
+STRIKES = times(200, sets=3)
 """How often they are struck."""
 
 

@@ -21,9 +21,9 @@ def few(stated: int, most: int = 2) -> int:
     return rounds(stated) if os.environ.get("E2E_ROUNDS") == "stated" else min(most, rounds(stated))
 
 
-def strikes(stated: int, sets: int) -> int:
-    """How many faults make the promised number of rounds where each meets so many sets; else as many as rounds."""
-    return min(rounds(stated), -(-stated // sets))
+def times(stated: int, sets: int) -> int:
+    """How often as many sets as that are created at once to make the number of rounds, of which each set is one."""
+    return -(-rounds(stated) // sets)
 
 
 def at_once(scenario: Callable[[str], T], number: int | None = None) -> list[T]:

@@ -12,7 +12,7 @@ from e2e import objects
 from e2e.api import Api, Objects, running
 from e2e.objects import Object
 from e2e.place import Create, Place, node_of, per_node
-from e2e.rounds import rounds
+from e2e.rounds import few
 
 pytestmark = pytest.mark.e2e
 
@@ -20,6 +20,7 @@ Tell = Callable[[str], None]
 
 SIX: Final = [f"n{i}" for i in range(6)]
 THREE: Final = SIX[:3]
+ROUNDS: Final = few(20, most=3)
 ONLY_N0: Final[Object] = {"nodeSelector": {objects.HOSTNAME: "n0"}}
 
 NOTHING = "nothing"
@@ -51,7 +52,7 @@ def is_unschedulable(pod: Object) -> bool:
     return any(condition.get("reason") == "Unschedulable" for condition in pod["status"].get("conditions", []))
 
 
-@pytest.mark.timeout(60 + 15 * rounds(20))
+@pytest.mark.timeout(60 + 15 * ROUNDS)
 @pytest.mark.parametrize("zones", [[None], ["z0"], ["z0", "z1", "z2"]], ids=["no-zone", "one-zone", "three-zones"])
 def test_what_stacks_three_stores_on_the_emptiest_of_six_nodes(
     api: Api, create: Create, open_place: Place, tell: Tell, zones: list[str | None]
@@ -62,17 +63,17 @@ def test_what_stacks_three_stores_on_the_emptiest_of_six_nodes(
     api.wait_for("Pod", running(5), open_place.namespace)
 
     stacked: Counter[str] = Counter()
-    for number in range(rounds(20)):
+    for number in range(ROUNDS):
         for index, alternative in enumerate((NOTHING, SPREAD, SPREAD_OVER_THREE, ANTI_AFFINITY)):
             cluster = f"db{number}-{index}"
             open_place.start(cluster=cluster, pod_spec=asked(alternative, cluster))
             stacked[alternative] += max(per_node(open_place.wait_placed(3, cluster=cluster))) > 1
             open_place.remove(cluster=cluster)
 
-    tell(f"sets stacked, of {rounds(20)} each: {dict(stacked)}")
+    tell(f"sets stacked, of {ROUNDS} each: {dict(stacked)}")
     assert stacked[SPREAD] == stacked[SPREAD_OVER_THREE] == stacked[ANTI_AFFINITY] == 0
     # Else the rest of this test shows nothing.
-    assert stacked[NOTHING] > rounds(20) / 2 or zones == [None]
+    assert stacked[NOTHING] > ROUNDS / 2 or zones == [None]
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from e2e.disturbed import CLAIMS, Rounds
 from e2e.faults import Answer, Delay, DropAnswer, Fault, Reset, Rule, ShiftDate
 from e2e.place import Place
 from e2e.replicas import Webhook
-from e2e.rounds import rounds
+from e2e.rounds import times
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("advanced_sets")]
 
 Tell = Callable[[str], None]
-ROUNDS = rounds(50)
+TIMES = times(50, sets=3)
 
 
 def writes(fault: Fault, *calls: int) -> Rule:
@@ -35,14 +35,14 @@ TROUBLES = {
 }
 
 
-@pytest.mark.timeout(120 + 15 * ROUNDS)
+@pytest.mark.timeout(120 + 15 * TIMES)
 @pytest.mark.parametrize("rules", TROUBLES.values(), ids=TROUBLES)
 def test_calls_that_fail_in_the_middle_of_a_round_stack_nobody(
     frail: Webhook, frail_place: Place, tell: Tell, rules: list[Rule]
 ) -> None:
     scenario = Rounds(frail_place, frail)
 
-    for _ in range(ROUNDS):
+    for _ in range(TIMES):
         for proxy in frail.proxies:
             proxy.set_rules(*rules)
         with scenario.one():
@@ -52,7 +52,7 @@ def test_calls_that_fail_in_the_middle_of_a_round_stack_nobody(
     assert scenario.share_pinned() >= 0.8
 
 
-@pytest.mark.timeout(120 + 20 * ROUNDS)
+@pytest.mark.timeout(120 + 20 * TIMES)
 @pytest.mark.parametrize("time_out", [4])
 @pytest.mark.parametrize(
     "fault",
@@ -65,7 +65,7 @@ def test_a_swap_whose_answer_is_waited_for_in_vain_stacks_nobody(
     scenario = Rounds(frail_place, frail)
 
     # Longer than the whole budget of an admission: each of these requests ends with the guard.
-    for _ in range(ROUNDS):
+    for _ in range(TIMES):
         for proxy in frail.proxies:
             proxy.set_rules(writes(fault, *FIRST))
         with scenario.one():
@@ -74,13 +74,13 @@ def test_a_swap_whose_answer_is_waited_for_in_vain_stacks_nobody(
     tell(scenario.finish())
 
 
-@pytest.mark.timeout(120 + 15 * ROUNDS)
+@pytest.mark.timeout(120 + 15 * TIMES)
 def test_clocks_of_api_servers_that_are_fifty_seconds_apart_make_nobody_stack(
     frail: Webhook, frail_place: Place, tell: Tell
 ) -> None:
     scenario = Rounds(frail_place, frail)
 
-    for _ in range(ROUNDS):
+    for _ in range(TIMES):
         for proxy, seconds in zip(frail.proxies, (-25, 0, 25), strict=True):
             proxy.set_rules(Rule(ShiftDate(seconds)))
         with scenario.one():

@@ -16,16 +16,16 @@ from e2e.evidence import was_beaten
 from e2e.objects import ENTRY_PREFIX, LOCK, Object
 from e2e.place import Place
 from e2e.replicas import Webhook
-from e2e.rounds import rounds
+from e2e.rounds import rounds, times
 from e2e.waiting import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("advanced_sets")]
 
 Tell = Callable[[str], None]
-ROUNDS = rounds(50)
+TIMES = times(50, sets=3)
 
 
-@pytest.mark.timeout(120 + 15 * ROUNDS)
+@pytest.mark.timeout(120 + 15 * TIMES)
 @pytest.mark.parametrize(
     ("time_out", "seconds", "pinned"), [(4, 60.0, 0.0), (10, 1.5, 0.8)], ids=["without-end", "for-a-moment"]
 )
@@ -35,7 +35,7 @@ def test_a_stranger_who_writes_the_lock_claim_all_the_time_makes_nobody_stack(
     scenario = Rounds(frail_place, frail, hit=was_beaten)
     written = 0
 
-    for _ in range(ROUNDS):
+    for _ in range(TIMES):
         with (
             scenario.one() as one,
             writing(api, [members.claim_name(0) for members in one.sets], frail_place.namespace, seconds) as writes,
@@ -48,14 +48,14 @@ def test_a_stranger_who_writes_the_lock_claim_all_the_time_makes_nobody_stack(
     assert scenario.share_pinned() >= pinned
 
 
-@pytest.mark.timeout(120 + 15 * ROUNDS)
+@pytest.mark.timeout(120 + 15 * rounds(50))
 def test_annotations_that_are_put_back_to_an_older_copy_stack_nobody(
     api: Api, frail: Webhook, frail_place: Place, tell: Tell
 ) -> None:
     scenario = Rounds(frail_place, frail, sizes=(3,), slow=0.1)
     undone = 0
 
-    for number in range(ROUNDS):
+    for number in range(rounds(50)):
         # The lock claim's ledger, or the second records of the next claim: one record may be lost per admission.
         with scenario.one() as one:
             undone += put_back(api, frail_place.namespace, one.sets[0].claim_name(number % 2))
@@ -65,7 +65,7 @@ def test_annotations_that_are_put_back_to_an_older_copy_stack_nobody(
     assert scenario.share_pinned() == 1.0
 
 
-@pytest.mark.timeout(120 + 15 * ROUNDS)
+@pytest.mark.timeout(120 + 15 * TIMES)
 @pytest.mark.parametrize("again", [False, True], ids=["deleted", "deleted-and-created-again"])
 def test_a_lock_claim_that_is_deleted_in_the_middle_of_a_round_stacks_nobody(
     api: Api, frail: Webhook, frail_place: Place, tell: Tell, again: bool
@@ -73,7 +73,7 @@ def test_a_lock_claim_that_is_deleted_in_the_middle_of_a_round_stacks_nobody(
     # Long enough that no pod is created before its claim is taken away.
     scenario = Rounds(frail_place, frail, slow=0.4)
 
-    for _ in range(ROUNDS):
+    for _ in range(TIMES):
         with scenario.one() as one:
             one.in_the_middle()
             for members in one.sets:
