@@ -71,7 +71,7 @@ record: $(VENV)/.installed control-plane ## record anew what a real API server s
 
 # Real time on a shared machine: what failed is looked at once more, alone. What fails again has failed.
 e2e-again: $(VENV)/.installed control-plane helm ## run the end-to-end tests that failed last once more
-	@$(E2E) --last-failed --last-failed-no-failures none
+	@$(E2E) -n 0 --last-failed --last-failed-no-failures none
 
 helm: ## build Helm 3 and Helm 4 from Go modules (3 min cold, then nothing)
 	@tests/e2e/control_plane/build.sh helm
