@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from webhook.cluster.door import CLAIMS, STATEFUL_SETS, STORAGE_CLASSES, TIDB_CLUSTERS, TIKV_GROUPS, Manifest, Resource
+from webhook.cluster.door import (
+    CLAIMS,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    TIDB_CLUSTERS,
+    TIKV_GROUPS,
+    TIKVS,
+    Manifest,
+    Resource,
+)
 from webhook.core import keys
 
 SPACE = "shop"
@@ -171,6 +180,12 @@ def a_v2_world(
     spec = {"cluster": {"name": "db"}, "replicas": replicas}
     named = [a_claim(f"data-kv-tikv-{suffix}", labels_v2()) for suffix in suffixes]
     return [*nodes(), an_object(TIKV_GROUPS, "kv", spec=spec, **parts), *named]
+
+
+def v2_instances(*suffixes: str) -> list[Manifest]:
+    """The instances of that group, whose pods their operator creates."""
+    spec = {"cluster": {"name": "db"}}
+    return [an_object(TIKVS, f"kv-{suffix}", labels=labels_v2(), spec=spec) for suffix in suffixes]
 
 
 def a_generic_pod(ordinal: int = 0, member_class: str = "quorum", *, name: str = "raft", **parts: Any) -> Manifest:

@@ -34,6 +34,7 @@ def test_the_defaults_are_these():
         "controller": False,
         "controller_namespace": "",
         "controller_lease": "tidb-ha-webhook-controller",
+        "controller_configuration": "",
     }
 
 
@@ -130,6 +131,11 @@ def test_the_variable_of_a_setting_has_the_prefix():
             {"controller_lease": "Mine/Yours"},
             ("--controller-lease 'Mine/Yours'", "lower-case"),
             id="no name of a Lease",
+        ),
+        pytest.param(
+            {"controller_configuration": "rel/hook"},
+            ("--controller-configuration 'rel/hook'", "lower-case"),
+            id="no name of a configuration",
         ),
     ],
 )

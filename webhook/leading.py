@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from kubernetes.client import Configuration
@@ -21,11 +21,13 @@ from webhook.cluster.reader import Reader
 from webhook.cluster.store import GroupStore
 from webhook.cluster.usage import UsageReader
 from webhook.controller import auditing, loop
+from webhook.controller.asking import Registration
 from webhook.controller.auditing import Auditing
 from webhook.controller.duties import AllDuties
 from webhook.controller.looking import Looker
 from webhook.controller.loop import Rescue
 from webhook.controller.running import Controller
+from webhook.core.objects import Pod
 from webhook.deadline import Deadline
 from webhook.errors import SettingsError
 from webhook.events import EventRecorder, Notice
@@ -51,13 +53,14 @@ def build_controller(
             door=door,
             groups=store,
             look=Looker(tools, requests_of).look,
+            unasked=Registration(door, settings.controller_configuration).why_not,
             figures=metrics,
             notify=notify,
             clock=time.monotonic,
             other_schedulers=settings.other_schedulers,
         )
     )
-    duties = AllDuties(rescue, _auditing(door, metrics, tools, notify, inventory))
+    duties = AllDuties(rescue, _auditing(door, metrics, tools, notify, rescue.seen, inventory))
     if settings.source is ClusterSource.DUMP:
         return Controller(duties, lambda: True, metrics.leads)
     identity = f"{socket.gethostname()}_{secrets.token_hex(4)}"
@@ -72,7 +75,12 @@ def build_controller(
 
 
 def _auditing(
-    door: Door, metrics: Metrics, tools: RoundTools, notify: Callable[[Notice], None], inventory: Inventory | None
+    door: Door,
+    metrics: Metrics,
+    tools: RoundTools,
+    notify: Callable[[Notice], None],
+    tell: Callable[[Iterable[Pod]], None],
+    inventory: Inventory | None,
 ) -> Auditing:
     paced, usage = PacedDoor(door), UsageReader()
 
@@ -81,7 +89,7 @@ def _auditing(
         return read_fleet(Reader(paced, deadline), view=view, usage=usage)
 
     sweep = Sweep(GroupStore(paced), tools.memory, tools.expiry)
-    return Auditing(auditing.Collaborators(read, sweep.run, metrics, notify, time.monotonic, tools.expiry))
+    return Auditing(auditing.Collaborators(read, sweep.run, metrics, notify, tell, time.monotonic, tools.expiry))
 
 
 def lease_namespace_of(settings: Settings, directory: Path = SERVICE_ACCOUNT) -> str:

@@ -81,6 +81,12 @@ class Metrics:
             ("kind", "result"),
         )
         self._stuck = self._gauge("stuck_pods", "Pods that wait and that the controller has nothing better for.")
+        self._unfreed = self._gauge(
+            "unfreed_pods", "Pods that the controller does not free, since the webhook might not be asked about them."
+        )
+        self._stopped = self._gauge(
+            "rescue_stopped", "1 while nobody is freed, since a freed pod came again without a decision."
+        )
         self._leading = self._gauge("controller_leading", "1 where the controller is led.")
         self._swept = self._counter("swept_claims", "Claims from which the controller took records that were over.")
         self._audit = AuditCollector(PREFIX)
@@ -116,6 +122,14 @@ class Metrics:
     def stuck(self, number: int) -> None:
         """So many pods wait, and the controller has nothing better for them."""
         self._stuck.set(number)
+
+    def unfreed(self, number: int) -> None:
+        """So many pods are not freed, since the webhook might not be asked about them."""
+        self._unfreed.set(number)
+
+    def stopped(self, stopped: bool) -> None:
+        """Whether nobody is freed, since a freed pod came again without a decision."""
+        self._stopped.set(stopped)
 
     def leads(self, leading: bool) -> None:
         """Whether this process leads the controller."""

@@ -29,7 +29,7 @@ HEALTH_BIND_WITH_TLS: Final = ":8081"
 CONTROLLER_LEASE: Final = "tidb-ha-webhook-controller"
 
 _NAMESPACE: Final = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?", re.ASCII)
-_LEASE: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
+_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 
 # Characters of a value that are shown where it may be of any length.
 _SHOWN: Final = 64
@@ -118,6 +118,9 @@ class Settings:
     controller_lease: str = CONTROLLER_LEASE
     """Name of that Lease; releases that share a namespace need one each."""
 
+    controller_configuration: str = ""
+    """Name of the MutatingWebhookConfiguration without which no pod is freed; "": it is not looked at."""
+
     def __post_init__(self) -> None:
         for name, (lowest, highest, right) in _RANGES.items():
             value = getattr(self, name)
@@ -131,11 +134,9 @@ class Settings:
                 f"--controller-namespace {self.controller_namespace[:_SHOWN]!r}: must be the name of a namespace, "
                 "at most 63 lower-case letters, digits and hyphens"
             )
-        if not _LEASE.fullmatch(self.controller_lease):
-            raise SettingsError(
-                f"--controller-lease {self.controller_lease[:64]!r}: must be the name of a Lease, "
-                "lower-case letters, digits, hyphens and dots"
-            )
+        self._check_name("controller_lease", "Lease")
+        if self.controller_configuration:
+            self._check_name("controller_configuration", "configuration")
         self._check_addresses()
         for name in self.other_schedulers:
             if problem := problem_of(name):
@@ -143,7 +144,7 @@ class Settings:
 
     @property
     def request_timeout(self) -> float:
-        """The API server's request time-out in seconds, after which a create can no longer succeed."""
+        """The API server's request time-out (s), after which a create can no longer succeed."""
         return self.expiry - self.clock_allowance
 
     @property
@@ -166,6 +167,12 @@ class Settings:
             return "the API server of this pod's service account"
         where = self.kubeconfig or "kubectl's default kubeconfig (KUBECONFIG, then ~/.kube/config)"
         return f"the API server of {where}"
+
+    def _check_name(self, field: str, kind: str) -> None:
+        if not _NAME.fullmatch(value := getattr(self, field)):
+            raise SettingsError(
+                f"{_flag(field)} {value[:_SHOWN]!r}: must be a {kind}'s name, of lower-case letters, digits, - and ."
+            )
 
     def _check_expiry(self) -> None:
         if self.request_timeout < SHORTEST_REQUEST_TIMEOUT:

@@ -9,6 +9,7 @@ from stand import Answered, Replica, Stand
 
 from webhook.cluster.door import NODES, PODS, Manifest
 from webhook.cluster.quantities import requests_of
+from webhook.controller.asking import Registration
 from webhook.controller.looking import Looker
 from webhook.controller.loop import Collaborators, Rescue
 from webhook.events import Notice
@@ -20,6 +21,8 @@ class Counted:
 
     rescues: list[tuple[str, str]] = field(default_factory=list)
     waiting: int = 0
+    held_back: int = 0
+    halted: bool = False
 
     def rescued(self, kind: str, result: str) -> None:
         self.rescues.append((str(kind), result))
@@ -27,11 +30,17 @@ class Counted:
     def stuck(self, number: int) -> None:
         self.waiting = number
 
+    def unfreed(self, number: int) -> None:
+        self.held_back = number
+
+    def stopped(self, stopped: bool) -> None:
+        self.halted = stopped
+
 
 class Leader:
     """A controller over a replica's door, on the stand's clock."""
 
-    def __init__(self, replica: Replica, *, other_schedulers: tuple[str, ...] = ()) -> None:
+    def __init__(self, replica: Replica, *, other_schedulers: tuple[str, ...] = (), configuration: str = "") -> None:
         self.replica = replica
         self.figures = Counted()
         self.notices: list[Notice] = []
@@ -40,6 +49,7 @@ class Leader:
                 door=replica.door,  # type: ignore[arg-type] # it neither scans nor watches
                 groups=replica.store,
                 look=Looker(replica.tools, requests_of).look,
+                unasked=Registration(replica.door, configuration).why_not,  # type: ignore[arg-type]
                 figures=self.figures,
                 notify=self.notices.append,
                 clock=replica.clock.monotonic,

@@ -19,6 +19,7 @@ from webhook.controller import auditing
 from webhook.controller.auditing import MOST_EVENTS, PERIOD, Auditing
 from webhook.controller.duties import AllDuties
 from webhook.controller.saying import AGAIN, Sayings
+from webhook.core.objects import Pod
 from webhook.errors import Forbidden
 from webhook.events import Notice
 from webhook.locking.sweeping import Sweep
@@ -45,6 +46,7 @@ class Auditor:
     stand: Stand
     shown: Shown = field(default_factory=Shown)
     notices: list[Notice] = field(default_factory=list)
+    told: list[Pod] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         stand = self.stand
@@ -55,6 +57,7 @@ class Auditor:
                 sweep=sweep.run,
                 figures=self.shown,
                 notify=self.notices.append,
+                tell=lambda pods: self.told.extend(pods),
                 clock=stand.clock.monotonic,
                 expiry=EXPIRY,
             )
@@ -74,6 +77,12 @@ class Auditor:
     def figures(self) -> AuditFigures:
         assert self.shown.figures is not None
         return self.shown.figures
+
+
+def test_rescue_is_told_of_every_member() -> None:
+    auditor = Auditor(running("n1", "n2", "n3"))
+    auditor.periods()
+    assert sorted(pod.name for pod in auditor.told) == ["db-tikv-0", "db-tikv-1", "db-tikv-2"]
 
 
 def running(*nodes: str, **world: Any) -> Stand:

@@ -20,15 +20,27 @@ from cluster_objects import (
     a_v2_pod,
     a_v2_world,
     a_volume,
+    an_object,
     claims,
     generic_world,
+    owner_of,
     pinned,
+    v2_instances,
     with_floor,
 )
 from controller.standing import Leader, cordon, play_owner, pods_of
 from stand import Answered, Stand
 
-from webhook.cluster.door import CLAIMS, NODES, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS, Manifest
+from webhook.cluster.door import (
+    ADVANCED_STATEFUL_SETS,
+    CLAIMS,
+    NODES,
+    PERSISTENT_VOLUMES,
+    PODS,
+    STATEFUL_SETS,
+    V2_CLUSTERS,
+    Manifest,
+)
 from webhook.controller.loop import TURN
 from webhook.controller.memory import FIRST_PAUSE, REPLACEMENT_TIME
 from webhook.core import keys
@@ -161,7 +173,7 @@ def test_a_volume_that_makes_the_pin_impossible_moves_the_pod() -> None:
 
 
 def test_a_pod_that_is_pinned_by_its_nodeselector_is_freed_too() -> None:
-    stand = Stand(*a_v2_world())
+    stand = Stand(*a_v2_world(), *v2_instances("a1b2c3"))
     terms = [{"matchExpressions": [{"key": keys.HOSTNAME, "operator": "Exists"}]}]
     pod = a_v2_pod(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}})
     before = stand.admit(pod)
@@ -359,6 +371,48 @@ def test_a_pod_that_its_owner_does_not_want_any_more_is_left_to_it() -> None:
     leader = Leader(stand)
     leader.turns(60)
     assert (leader.deleted, leader.notices) == ([], [])
+
+
+def test_a_pod_whose_set_is_paused_is_left_alone_until_it_goes_on() -> None:
+    stand = Stand(*a_v1_world(node_count=4), {**a_set(), "apiVersion": "apps.pingcap.com/v1"})
+    owner = {**owner_of(STATEFUL_SETS, "db-tikv"), "apiVersion": "apps.pingcap.com/v1"}
+    cordon(stand, stand.admit(a_pod("db-tikv-0", owner=owner)).node)
+    stand.patch(ADVANCED_STATEFUL_SETS, "db-tikv", {"metadata": {"annotations": {"paused-reconcile": "true"}}})
+    leader = Leader(stand)
+    leader.turns(60)
+    assert leader.deleted == []
+    stand.patch(ADVANCED_STATEFUL_SETS, "db-tikv", {"metadata": {"annotations": {"paused-reconcile": None}}})
+    leader.turns(10)
+    assert leader.deleted == ["db-tikv-0"]
+
+
+def test_kubernetes_own_sets_know_no_pause() -> None:
+    stand, before = a_pinned_pod()
+    cordon(stand, before.node)
+    stand.patch(STATEFUL_SETS, "db-tikv", {"metadata": {"annotations": {"paused-reconcile": "true"}}})
+    leader = Leader(stand)
+    leader.turns(10)
+    assert leader.deleted == ["db-tikv-2"]
+
+
+@pytest.mark.parametrize("spec", [{"paused": True}, {"suspendAction": {"suspendCompute": True}}])
+def test_a_v2_pod_whose_cluster_is_paused_or_suspended_is_left_alone(spec: Manifest) -> None:
+    stand = Stand(*a_v2_world(), *v2_instances("a1b2c3"), an_object(V2_CLUSTERS, "db", spec=spec))
+    cordon(stand, stand.admit(a_v2_pod()).node)
+    leader = Leader(stand)
+    leader.turns(60)
+    assert leader.deleted == []
+    stand.patch(V2_CLUSTERS, "db", {"spec": {"paused": False, "suspendAction": None}})
+    leader.turns(10)
+    assert leader.deleted == ["kv-tikv-a1b2c3"]
+
+
+def test_a_v2_pod_whose_instance_is_gone_is_left_alone() -> None:
+    stand = Stand(*a_v2_world(), *v2_instances("d4e5f6"))
+    cordon(stand, stand.admit(a_v2_pod()).node)
+    leader = Leader(stand)
+    leader.turns(60)
+    assert leader.deleted == []
 
 
 def test_a_guarded_pod_whose_volume_is_being_made_is_left_to_the_scheduler() -> None:

@@ -108,7 +108,9 @@ NOWHERE = Decision(Outcome.GUARDED, Cause.NO_SAFE_NODE, detail="all full")
             Verdict.LEAVE,
             id="skipped by now",
         ),
-        pytest.param(PINNED, Sight(TO_N2, problem="cordoned", wanted=False), Verdict.LEAVE, id="not wanted any more"),
+        pytest.param(
+            PINNED, Sight(TO_N2, problem="cordoned", unwanted="paused"), Verdict.LEAVE, id="not wanted any more"
+        ),
         pytest.param(GUARDED, Sight(TO_N2), Verdict.FREE, id="a place"),
         pytest.param(
             GUARDED, Sight(Decision(Outcome.GUARDED, Cause.GUARD_OPTION)), Verdict.LEAVE, id="to be guarded by now"

@@ -48,11 +48,11 @@ from operating.ward import (
 from stand import START, Stand
 
 from webhook.cluster.about import ServerAbout
-from webhook.cluster.door import ADVANCED_STATEFUL_SETS, NAMESPACES, PODS, Resource
+from webhook.cluster.door import ADVANCED_STATEFUL_SETS, NAMESPACES, PODS, WEBHOOKS, Resource
 from webhook.cluster.kinds import BUILT_IN, CUSTOM
 from webhook.core import keys
 from webhook.errors import Forbidden, NotFound, UnknownOutcome
-from webhook.operating.doctor.patient import BINDINGS, LEASES, POLICIES, SERVICES, WEBHOOKS
+from webhook.operating.doctor.patient import BINDINGS, LEASES, POLICIES, SERVICES
 from webhook.operating.doctor.permissions import SERVING
 from webhook.operating.doctor.server import OLDEST
 

@@ -11,7 +11,7 @@ import trustme
 from cluster_objects import a_class
 from stand import START
 
-from webhook.cluster.door import PODS, Manifest, Resource
+from webhook.cluster.door import PODS, WEBHOOKS, Manifest, Resource
 from webhook.cluster.kinds import CUSTOM
 from webhook.cluster.memory import MemoryCluster
 from webhook.deadline import Deadline
@@ -19,7 +19,7 @@ from webhook.errors import Forbidden
 from webhook.operating.connecting import Connection
 from webhook.operating.doctor.examine import examine
 from webhook.operating.doctor.lines import Line
-from webhook.operating.doctor.patient import BINDINGS, LEASES, POLICIES, SERVICES, WEBHOOKS
+from webhook.operating.doctor.patient import BINDINGS, LEASES, POLICIES, SERVICES
 from webhook.operating.doctor.permissions import REVIEWS, SELF_REVIEWS
 from webhook.settings import Settings
 

@@ -38,6 +38,14 @@ VOLUME_ATTACHMENTS: Final = Resource("storage.k8s.io", "v1", "volumeattachments"
 STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet")
 ADVANCED_STATEFUL_SETS: Final = Resource("apps.pingcap.com", "v1", "statefulsets", "StatefulSet")
 EVENTS: Final = Resource("", "v1", "events", "Event")
+ENDPOINT_SLICES: Final = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
+WEBHOOKS: Final = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
+)
 TIDB_CLUSTERS: Final = Resource("pingcap.com", "v1alpha1", "tidbclusters", "TidbCluster")
 DM_CLUSTERS: Final = Resource("pingcap.com", "v1alpha1", "dmclusters", "DMCluster")
 V2_CLUSTERS: Final = Resource("core.pingcap.com", "v1alpha1", "clusters", "Cluster")

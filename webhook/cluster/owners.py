@@ -81,7 +81,7 @@ def _carriers(group: Group, owners: Owners) -> OptionCarriers:
 
 def _desired(group: Group, owners: Owners) -> Desired:
     if group.family is Family.OPERATOR_V2:
-        return desired_v2(owners.group_objects, owners.instances, group)
+        return desired_v2(owners.group_objects, owners.instances, group, owners.cluster)
     stateful_set = mapping(owners.stateful_set)
     if group.family is Family.GENERIC:
         return desired_generic(stateful_set, group)

@@ -101,6 +101,12 @@ _controller = together(
         show_default="that of the pod this runs in",
     ),
     setting("--controller-lease", metavar="NAME", help="Name of that Lease."),
+    setting(
+        "--controller-configuration",
+        metavar="NAME",
+        help="Name of the MutatingWebhookConfiguration: the controller frees no pod that nobody would ask about.",
+        show_default="it is not looked at",
+    ),
 )
 
 

@@ -6,7 +6,7 @@ The same look finds the groups whose records can be swept. All calls of an audit
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -19,7 +19,7 @@ from webhook.core.audit import audit
 from webhook.core.audited import GroupAudit
 from webhook.core.findings import Finding, FindingKind, findings
 from webhook.core.model import Group
-from webhook.core.objects import OwnerReference
+from webhook.core.objects import OwnerReference, Pod
 from webhook.deadline import Deadline
 from webhook.errors import ApiError, OutOfTime
 from webhook.events import Notice
@@ -54,13 +54,14 @@ class Figures(Protocol):
 class Collaborators:
     """What audits work with. `read` reads all groups; `sweep` one group's records; both raise ApiError or OutOfTime.
 
-    `expiry` (s) as for rounds.
+    `tell` is told of each group's pods; `expiry` (s) as for rounds.
     """
 
     read: Callable[[Deadline], Fleet]
     sweep: Callable[[Group, Deadline], int]
     figures: Figures
     notify: Callable[[Notice], None]
+    tell: Callable[[Iterable[Pod]], None]
     clock: Callable[[], float]
     expiry: float
 
@@ -108,6 +109,7 @@ class Auditing:
         deadline = Deadline.after(TURN, self._with.clock)
         try:
             fleet = self._with.read(deadline)
+            self._with.tell(pod for found in fleet.groups for pod in found.snapshot.pods)
             audits = tuple(_audits(fleet))
             self._with.figures.audited(_figures(fleet, audits, self._with.clock() - began))
             self._say(audits)

@@ -7,22 +7,23 @@ bound, or has been created again, meanwhile is refused by the preconditions, who
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from webhook.cluster.door import PODS, Door
 from webhook.cluster.reader import Reader, time_left
-from webhook.controller import texts
+from webhook.controller.asking import Breaker
 from webhook.controller.memory import Freed, RescueMemory
 from webhook.controller.rescue import Finding, Held, Kind, Sight, Verdict, judge
 from webhook.controller.scan import Found, Groups, Scanner
+from webhook.controller.telling import Telling
+from webhook.core.groups import is_member
 from webhook.core.manifests import pod_from
 from webhook.core.objects import Pod
 from webhook.deadline import Deadline
 from webhook.errors import ApiError, Conflict, NotFound, OutOfTime, UnknownOutcome
 from webhook.events import Notice
-from webhook.logs import DecisionLine, log_decision
 
 logger = logging.getLogger(__name__)
 
@@ -47,14 +48,27 @@ class Figures(Protocol):
         """So many pods wait, and nothing better is there."""
         ...
 
+    def unfreed(self, number: int) -> None:
+        """So many pods are not freed, since nobody might ask the webhook about their next life."""
+        ...
+
+    def stopped(self, stopped: bool) -> None:
+        """Whether nobody is freed, since one that was has come again without a decision."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Collaborators:
-    """What rescue works with. `look` gives what is there for a held pod, by its manifest, within a deadline."""
+    """What rescue works with. `look` gives what is there for a held pod, by its manifest, within a deadline.
+
+    `unasked` says why the webhook would not be asked about a pod that is created again, "" if it would; it raises
+    `errors.ApiError` or OutOfTime.
+    """
 
     door: Door
     groups: Groups
     look: Callable[[Held, dict[str, Any], Deadline], Sight]
+    unasked: Callable[[Pod, Deadline], str]
     figures: Figures
     notify: Callable[[Notice], None]
     clock: Callable[[], float]
@@ -67,22 +81,29 @@ class Rescue:
     def __init__(self, collaborators: Collaborators) -> None:
         self._with = collaborators
         self._clock = collaborators.clock
+        self._tell = Telling(collaborators.notify)
         self._scanner = Scanner(
-            collaborators.door, collaborators.groups, collaborators.other_schedulers, self._say_failed
+            collaborators.door, collaborators.groups, collaborators.other_schedulers, self._tell.failed
         )
         self._memory = RescueMemory(self._clock)
-        self._failures: set[str] = set()
-        self._failures_before: set[str] = set()
+        self._breaker = Breaker()
 
     def forget(self) -> None:
         """Another one leads now: what was seen here is of no use for later."""
         self._memory = RescueMemory(self._clock)
-        self._with.figures.stuck(0)
+        self._breaker = Breaker()
+        self._show()
+
+    def seen(self, members: Iterable[Pod]) -> None:
+        """All members, as an audit has found them."""
+        if self._breaker.seen(members):
+            logger.info("a member has come with a decision: pods are freed again")
+            self._show()
 
     def turn(self) -> bool:
         """Look at everybody once, as far as there is time; whether the next turn should come soon."""
         deadline = Deadline.after(TURN, self._clock)
-        self._failures_before, self._failures = self._failures, set()
+        self._tell.begin()
         try:
             # 1. Who waits, and whom we hold.
             found = tuple(self._scanner.held(deadline))
@@ -92,25 +113,36 @@ class Rescue:
             # 3. Look, first at those whose last look is longest ago, and free.
             self._look_at(found, deadline)
         except (ApiError, OutOfTime) as error:
-            self._say_failed(f"rescue cannot go on for now: {error}")
-        self._with.figures.stuck(self._memory.stuck())
+            self._tell.failed(f"rescue cannot go on for now: {error}")
+        self._show()
         return bool(self._memory.awaited())
+
+    def _show(self) -> None:
+        self._with.figures.stuck(self._memory.stuck())
+        self._with.figures.unfreed(self._memory.unfreed())
+        self._with.figures.stopped(bool(self._breaker.why_open))
 
     def _see_replacements(self, deadline: Deadline) -> None:
         for group, freed in self._memory.awaited().items():
-            if self._is_replaced(freed, deadline):
+            again = self._replacement(freed, deadline)
+            if again is not None:
                 self._memory.replaced(group)
+                # One that is no member any more is none of our business.
+                if is_member(group, again) and self._breaker.came_again(again):
+                    self._tell.unasked(again, group)
             elif self._memory.is_overdue(freed):
                 self._memory.replaced(group)
                 logger.warning("%s/%s was freed, and nobody has created it again", freed.namespace, freed.name)
 
-    def _is_replaced(self, freed: Freed, deadline: Deadline) -> bool:
+    def _replacement(self, freed: Freed, deadline: Deadline) -> Pod | None:
+        """The pod's next life, None if it is not there, or that cannot be read."""
         try:
             found = Reader(self._with.door, deadline).find(PODS, freed.name, namespace=freed.namespace)
         except ApiError as error:
-            self._say_failed(f"nobody knows whether {freed.namespace}/{freed.name} is there again: {error}")
-            return False
-        return found is not None and pod_from(found).uid != freed.uid
+            self._tell.failed(f"nobody knows whether {freed.namespace}/{freed.name} is there again: {error}")
+            return None
+        again = None if found is None else pod_from(found)
+        return None if again is None or again.uid == freed.uid else again
 
     def _look_at(self, found: Sequence[Found], deadline: Deadline) -> None:
         def order(each: Found) -> tuple[float, str, str]:
@@ -129,16 +161,32 @@ class Rescue:
         finding = judge(held, seen)
         self._memory.look_at(uid)
         if finding.verdict is Verdict.UNKNOWN:
-            self._say_failed(f"nothing is known of what is there for {_name(held.pod)}: {finding.why}")
+            self._tell.failed(f"nothing is known of what is there for {_name(held.pod)}: {finding.why}")
             return
         is_due = self._memory.due_for(uid, due=_is_due(held, finding)) >= PATIENCE[held.kind]
         # Of a guarded pod nothing has to be waited for: it waits by our own decision.
         is_stuck = finding.verdict is Verdict.STUCK and (is_due or held.kind is Kind.GUARDED)
         self._memory.mark_stuck(uid, stuck=is_stuck)
         if is_stuck:
-            self._say_stuck(held, seen)
-        elif finding.verdict is Verdict.FREE and is_due and self._memory.may_free(held.pod):
-            self._free(held, seen, deadline)
+            self._tell.stuck(held, seen, self._memory.is_news)
+        if finding.verdict is Verdict.FREE and is_due and self._memory.may_free(held.pod):
+            why = self._why_unasked(held.pod, deadline)
+            self._memory.mark_unfreed(uid, unfreed=bool(why))
+            if why:
+                self._tell.unfreed(held, seen, why, self._memory.is_news)
+            else:
+                self._free(held, seen, deadline)
+        else:
+            self._memory.mark_unfreed(uid, unfreed=False)
+
+    def _why_unasked(self, pod: Pod, deadline: Deadline) -> str:
+        """Why nobody might ask the webhook about the pod's next life, "" if somebody would."""
+        if self._breaker.why_open:
+            return self._breaker.why_open
+        try:
+            return self._with.unasked(pod, deadline)
+        except ApiError as error:
+            return f"it cannot be read how the API server is told of the webhook: {error}"
 
     def _free(self, held: Held, seen: Sight, deadline: Deadline) -> None:
         """Delete the pod, if it is still the one that was looked at."""
@@ -152,17 +200,17 @@ class Rescue:
         except UnknownOutcome as error:
             # If it is gone its replacement will be seen, else time goes by.
             result = "failed"
-            self._say_failed(f"nobody knows whether {_name(held.pod)} was freed: {error}")
+            self._tell.failed(f"nobody knows whether {_name(held.pod)} was freed: {error}")
         except ApiError as error:
             self._with.figures.rescued(held.kind, "failed")
             self._memory.tried(held.pod)
-            self._say_failed(f"{_name(held.pod)} cannot be freed: {error}")
+            self._tell.failed(f"{_name(held.pod)} cannot be freed: {error}")
             return
         self._memory.tried(held.pod)
         self._memory.await_replacement(held.group, held.pod)
         self._with.figures.rescued(held.kind, result)
         if result == "replaced":
-            self._say_replaced(held, seen)
+            self._tell.replaced(held, seen)
 
     def _delete(self, held: Held, deadline: Deadline) -> None:
         """Raises Conflict where the pod is not any more what was looked at."""
@@ -178,36 +226,6 @@ class Rescue:
             resource_version=now.pod.resource_version,
             timeout=time_left(deadline),
         )
-
-    def _say_replaced(self, held: Held, seen: Sight) -> None:
-        message = texts.of_replaced(held, seen)
-        line = DecisionLine(
-            uid="",
-            namespace=held.pod.namespace,
-            pod=held.pod.name,
-            group=str(held.group),
-            node=seen.decision.node,
-            outcome="replaced",
-            cause=held.kind.value,
-        )
-        log_decision(logger, line, message)
-        self._notify(held.pod, texts.REPLACED, message)
-
-    def _say_stuck(self, held: Held, seen: Sight) -> None:
-        reason, message = texts.of_stuck(held, seen)
-        if message and self._memory.is_news(held.pod.uid, message):
-            logger.info("%s", message)
-            self._notify(held.pod, reason, message)
-
-    def _notify(self, pod: Pod, reason: str, message: str) -> None:
-        if pod.owner is not None:
-            self._with.notify(Notice(pod.namespace, pod.owner, reason, message))
-
-    def _say_failed(self, what: str) -> None:
-        """Log what goes wrong when it begins to, not at each turn."""
-        if what not in self._failures | self._failures_before:
-            logger.warning("%s", what)
-        self._failures.add(what)
 
 
 def _is_due(held: Held, finding: Finding) -> bool:

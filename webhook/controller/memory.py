@@ -39,6 +39,7 @@ class _Waiting:
 
     due_since: float | None = None
     stuck: bool = False
+    unfreed: bool = False
     said: str = ""
     said_at: float = 0.0
     looked_at: float = LONG_AGO
@@ -84,6 +85,14 @@ class RescueMemory:
     def stuck(self) -> int:
         """How many pods nothing better was there for when they were looked at last."""
         return sum(waiting.stuck for waiting in self._waiting.values())
+
+    def mark_unfreed(self, uid: str, *, unfreed: bool) -> None:
+        """Whether the pod is not freed though that would help."""
+        self._waiting[uid].unfreed = unfreed
+
+    def unfreed(self) -> int:
+        """How many pods were not freed, though that would help, when they were looked at last."""
+        return sum(waiting.unfreed for waiting in self._waiting.values())
 
     def is_news(self, uid: str, said: str) -> bool:
         """Whether this should be said of the pod now; then it has been."""

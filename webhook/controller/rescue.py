@@ -18,7 +18,7 @@ from webhook.core.carriers import OptionCarriers
 from webhook.core.counting import guard_key, take_census
 from webhook.core.decision_record import DecisionRecord, record_from
 from webhook.core.feasibility import infeasible_reason
-from webhook.core.model import Decision, Group, Placing, Snapshot
+from webhook.core.model import Decision, Desired, Group, Placing, Snapshot
 from webhook.core.node_index import index_of
 from webhook.core.objects import Pod
 from webhook.core.outcomes import PINNING, UNREADABLE, Cause, Outcome
@@ -67,13 +67,13 @@ class LeftAlone:
 class Sight:
     """What was found for a held pod as if it were created now.
 
-    `problem`: why it cannot run where it is pinned, "" if it can. `wanted`: its owner would create it again.
-    `settling`: the scheduler has chosen a node for one of its claims, and waits for the volume.
+    `problem`: why it cannot run where it is pinned, "" if it can. `unwanted`: why its owner would not create it
+    again, "" if it would. `settling`: the scheduler has chosen a node for one of its claims, and waits for the volume.
     """
 
     decision: Decision
     problem: str = ""
-    wanted: bool = True
+    unwanted: str = ""
     settling: bool = False
 
 
@@ -119,11 +119,10 @@ def held_by_us(
 def sight(snapshot: Snapshot, placing: Placing, held: Held, decision: Decision) -> Sight:
     """What a snapshot shows. `placing` is the pod as it is, pin and guard included; `decision` is for its next life."""
     own = claims_of_pod(held.pod, claims_by_name(snapshot))
-    members = snapshot.desired.members
     return Sight(
         decision=decision,
         problem=_problem(snapshot, placing, held.node) if held.kind is Kind.PINNED else "",
-        wanted=members is None or held.pod.name in members,
+        unwanted=_unwanted(held.pod, snapshot.desired),
         settling=any(claim.selected_node and not claim.bound for claim in own),
     )
 
@@ -133,8 +132,8 @@ def judge(held: Held, seen: Sight) -> Finding:
     decision = seen.decision
     if decision.cause in UNREADABLE:
         return Finding(Verdict.UNKNOWN, decision.detail or decision.cause.value)
-    if not seen.wanted:
-        return Finding(Verdict.LEAVE, "its owner would not create it again")
+    if seen.unwanted:
+        return Finding(Verdict.LEAVE, f"its owner would not create it again: {seen.unwanted}")
     if held.kind is Kind.PINNED and not seen.problem:
         return Finding(Verdict.LEAVE, f"it can run on {held.node}")
     if held.kind is Kind.GUARDED and seen.settling:
@@ -161,6 +160,14 @@ def foreign_guard(held: Held, seen: Sight) -> str:
     """
     key = guard_key(held.pod, held.group) if held.kind is Kind.GUARDED else ""
     return "" if key == seen.decision.topology_key else key
+
+
+def _unwanted(pod: Pod, desired: Desired) -> str:
+    if desired.paused:
+        return desired.paused
+    if desired.members is not None:
+        return "" if pod.name in desired.members else "it is not among those that its set wants"
+    return "" if pod.name in desired.instances else "its instance is gone, or is being deleted"
 
 
 def _not_waiting(pod: Pod, *, gated: bool) -> str:

@@ -6,10 +6,14 @@ from typing import Final
 
 from webhook.controller.rescue import Held, Kind, Sight, foreign_guard
 from webhook.core import messages
+from webhook.core.model import Group
+from webhook.core.objects import Pod
 from webhook.core.outcomes import Cause
 
 REPLACED: Final = "PodReplaced"
 CANNOT_RUN: Final = "PodCannotRun"
+NOT_FREED: Final = "PodNotFreed"
+NOT_ASKED: Final = "WebhookNotAsked"
 
 
 def of_replaced(held: Held, seen: Sight) -> str:
@@ -38,6 +42,23 @@ def of_stuck(held: Held, seen: Sight) -> tuple[str, str]:
     return CANNOT_RUN, fitting(
         f"{held.pod.name} of {held.group} cannot run on {held.node}, where it is pinned: {seen.problem}. It is left"
         f" alone, since nothing better is there: repair or uncordon the node, make room, or add a node; {detail}"
+    )
+
+
+def of_unfreed(held: Held, seen: Sight, why: str) -> str:
+    """Why a pod is not deleted though something better is there for it."""
+    there = f"{seen.decision.node} is possible now" if seen.decision.node else "that would help"
+    return fitting(
+        f"{held.pod.name} of {held.group} is not deleted to be created again, though {there}: the webhook might not be"
+        f" asked about it, {why}"
+    )
+
+
+def of_unasked(pod: Pod, group: Group) -> str:
+    """What is said of a freed pod that has come again past the webhook."""
+    return fitting(
+        f"{pod.name} of {group} was created again without a decision: the webhook was not asked about it; no pod is"
+        " deleted any more until a member comes with one"
     )
 
 

@@ -15,6 +15,8 @@ from webhook.core.model import Desired, Group
 from webhook.core.objects import EMPTY
 from webhook.core.shapes import inside, integer, items, mapping, text, texts
 
+# On an advanced StatefulSet: "true" keeps its controller from creating pods.
+PAUSED_RECONCILE: Final = "paused-reconcile"
 # On a StatefulSet: ordinals that its controller leaves out, as a JSON array (Advanced StatefulSet).
 DELETE_SLOTS: Final = "delete-slots"
 # The same wish on the TidbCluster or DMCluster, from where tidb-operator copies it.
@@ -45,29 +47,39 @@ def desired_v1(stateful_set: Mapping[str, Any], cluster_object: Mapping[str, Any
         replicas=_replicas(stateful_set),
         members=_members(stateful_set, text(inside(stateful_set, "metadata", "name")), slots),
         failure_members=_failure_members(cluster_object, group.component),
+        paused=_paused_set(stateful_set),
     )
 
 
 def desired_generic(stateful_set: Mapping[str, Any], group: Group) -> Desired:
     """What a generic StatefulSet wants; the group bears its name."""
-    return Desired(replicas=_replicas(stateful_set), members=_members(stateful_set, group.cluster, None))
+    members = _members(stateful_set, group.cluster, None)
+    return Desired(replicas=_replicas(stateful_set), members=members, paused=_paused_set(stateful_set))
 
 
 def desired_v2(
-    group_objects: Sequence[Mapping[str, Any]], instances: Sequence[Mapping[str, Any]], group: Group
+    group_objects: Sequence[Mapping[str, Any]],
+    instances: Sequence[Mapping[str, Any]],
+    group: Group,
+    cluster_object: Mapping[str, Any] | None = None,
 ) -> Desired:
     """What the v2 objects of the group's component and namespace want; those of other clusters are left out.
 
     An instance that no group object made counts for itself. Every visible pod is desired; an instance's pod is
     made again whenever it is not there, also while its store is being drained (`spec.offline`) or it waits for its
     successor (defer-delete). Not so that of an instance that is being deleted: its data goes with it.
+    `cluster_object` is the Cluster, None where there is none.
     """
     wanted = sum(_replicas(item) for item in group_objects if _cluster_of(item) == group.cluster)
     own = [item for item in instances if _cluster_of(item) == group.cluster]
     alone = [item for item in own if not _group_object_of(item)]
     lasting = (item for item in own if not inside(item, "metadata", "deletionTimestamp"))
     names = (_pod_of_instance(text(inside(item, "metadata", "name")), group.component) for item in lasting)
-    return Desired(replicas=wanted + len(alone), instances=tuple(sorted(filter(None, names))))
+    return Desired(
+        replicas=wanted + len(alone),
+        instances=tuple(sorted(filter(None, names))),
+        paused=_paused_cluster(cluster_object),
+    )
 
 
 def desired_ordinals(replicas: int, start: int, delete_slots: Collection[int]) -> tuple[int, ...]:
@@ -82,6 +94,22 @@ def desired_ordinals(replicas: int, start: int, delete_slots: Collection[int]) -
             left_out.add(slot)
             end += 1
     return tuple(ordinal for ordinal in range(start, end) if ordinal not in left_out)
+
+
+def _paused_set(stateful_set: Mapping[str, Any]) -> str:
+    """Why a set's controller creates no pods. Kubernetes' own knows no pause, also where the TidbCluster is paused."""
+    advanced = text(stateful_set.get("apiVersion")).startswith(ADVANCED_API_GROUP)
+    held = texts(inside(stateful_set, "metadata", "annotations")).get(PAUSED_RECONCILE) == "true"
+    return f"its StatefulSet is paused by the annotation {PAUSED_RECONCILE}" if advanced and held else ""
+
+
+def _paused_cluster(cluster_object: Mapping[str, Any] | None) -> str:
+    """Why tidb-operator v2 creates no pods of a cluster."""
+    if inside(cluster_object, "spec", "paused") is True:
+        return "its Cluster is paused (spec.paused)"
+    if inside(cluster_object, "spec", "suspendAction", "suspendCompute") is True:
+        return "its Cluster is suspended (spec.suspendAction)"
+    return ""
 
 
 def _replicas(owner: Mapping[str, Any]) -> int:

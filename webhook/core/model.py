@@ -89,6 +89,7 @@ class Desired:
     where they have none (v2) and every visible one is desired; `instances`: then, those that are made again when
     they are not there. `failure_members`: pod name to claim uid ("" where the status records none). `options` are
     the group's, `pod_options` those in force for single pods, by name, and `option_carriers` what they stand on.
+    `paused`: why no pod is created now that is not there, "" if one is.
     """
 
     replicas: int
@@ -98,6 +99,7 @@ class Desired:
     pod_options: Mapping[str, Options] = field(default_factory=dict)
     instances: tuple[str, ...] = ()
     option_carriers: OptionCarriers = field(default_factory=OptionCarriers)
+    paused: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:

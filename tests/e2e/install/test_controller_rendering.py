@@ -81,7 +81,14 @@ def test_its_account_can_write_no_configuration_and_no_secret_and_one_lease(helm
     found = rendered(helm)
     allowed = verbs_of(found, NAME)
     assert allowed["leases"] == {"get", "update"}
-    assert not {"secrets", "configmaps", "mutatingwebhookconfigurations"} & allowed.keys()
+    assert not {"secrets", "configmaps"} & allowed.keys()
+    assert allowed["mutatingwebhookconfigurations"] == {"get"}
+    (rule,) = (
+        rule
+        for rule in named(found, "ClusterRole", f"rel.{NAMESPACE}-controller")["rules"]
+        if rule["resources"] == ["mutatingwebhookconfigurations"]
+    )
+    assert rule["resourceNames"] == [f"rel.{NAMESPACE}"]
     assert named(found, "Role")["rules"][0]["resourceNames"] == [NAME]
 
 
@@ -90,6 +97,8 @@ def test_flags_account_and_lease_agree_on_names(helm: Helm) -> None:
     spec = named(found, "Deployment")["spec"]["template"]["spec"]
     assert spec["serviceAccountName"] == named(found, "ServiceAccount")["metadata"]["name"]
     assert f"--controller-lease={NAME}" in spec["containers"][0]["args"]
+    configuration = next(each for each in found if each["kind"] == "MutatingWebhookConfiguration")["metadata"]["name"]
+    assert f"--controller-configuration={configuration}" in spec["containers"][0]["args"]
     assert "spec" not in named(found, "Lease")
 
 
@@ -113,6 +122,7 @@ def test_its_alerts_come_and_go_with_it(helm: Helm) -> None:
         "TidbHaWebhookNoMargin",
         "TidbHaWebhookUnknownPlaces",
         "TidbHaWebhookStuckPods",
+        "TidbHaWebhookRescueHalted",
         "TidbHaWebhookNoController",
         "TidbHaWebhookNoAudit",
     }

@@ -7,18 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from webhook.cluster.door import NAMESPACES, PODS, Manifest, Resource
+from webhook.cluster.door import NAMESPACES, PODS, WEBHOOKS, Manifest, Resource
 from webhook.cluster.fleet import Fleet, read_fleet
 from webhook.cluster.reader import Reader
-from webhook.core.shapes import inside, integer, items, mapping, strings, text, texts
+from webhook.core import registration
+from webhook.core.shapes import inside, items, mapping, text, texts
 from webhook.errors import ApiError, Forbidden
 from webhook.operating.auditing import Report, report_of
 from webhook.operating.connecting import Connection
 
 REGISTRATION: Final = "admissionregistration.k8s.io"
-WEBHOOKS: Final = Resource(
-    REGISTRATION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", namespaced=False
-)
 POLICIES: Final = Resource(REGISTRATION, "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", namespaced=False)
 BINDINGS: Final = Resource(
     REGISTRATION, "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding", namespaced=False
@@ -45,20 +43,12 @@ class Entry:
     @property
     def sees_creates_of_pods(self) -> bool:
         """Whether its rules name the CREATE of pods."""
-        return any(
-            {"pods", "*", "*/*", "pods/*"} & set(strings(mapping(rule).get("resources")))
-            and {"CREATE", "*"} & set(strings(mapping(rule).get("operations")))
-            and {"", "*"} & set(strings(mapping(rule).get("apiGroups")))
-            for rule in items(self.webhook.get("rules"))
-        )
+        return registration.sees_creates_of_pods(self.webhook)
 
     @property
     def service(self) -> tuple[str, str, int] | None:
         """Namespace, name and port of its Service, None if it is called by URL."""
-        service = inside(self.webhook, "clientConfig", "service")
-        if not isinstance(service, dict):
-            return None
-        return text(service.get("namespace")), text(service.get("name")), integer(service.get("port")) or 443
+        return registration.service_of(self.webhook)
 
 
 @dataclass

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from webhook.cluster.door import Manifest
 from webhook.core import keys
@@ -12,13 +11,12 @@ from webhook.core.explanation import recorded_on
 from webhook.core.model import Group
 from webhook.core.objects import Pod
 from webhook.core.outcomes import Outcome
+from webhook.core.registration import selects
 from webhook.core.repeated import own_placement
-from webhook.core.selector_manifests import label_selector_from
-from webhook.core.selectors import matches_labels
-from webhook.core.shapes import inside, integer, mapping, text
+from webhook.core.shapes import inside, integer, text
 from webhook.errors import NotFound
 from webhook.operating.doctor.lines import Line, fail, ok, skip, warn
-from webhook.operating.doctor.patient import BINDINGS, POLICIES, Entry, Patient
+from webhook.operating.doctor.patient import BINDINGS, POLICIES, Patient
 from webhook.operating.page import listed
 
 
@@ -92,7 +90,7 @@ def selectors(patient: Patient) -> Iterator[Line]:
         str(found.group)
         for found in patient.fleet.groups
         if not any(
-            _selects(entry, labels.get(found.group.namespace, {}), pod)
+            selects(entry.webhook, labels.get(found.group.namespace, {}), pod.labels)
             for pod in found.snapshot.pods[:1]
             for entry in patient.own_entries
         )
@@ -165,14 +163,3 @@ def _policies_that_touch_affinity(patient: Patient) -> Iterator[str]:
 def _is_floor(policy: Manifest) -> bool:
     """Whether a policy puts our guard in: whatever it is called, it sets that annotation."""
     return keys.GUARD in json.dumps(inside(policy, "spec", "mutations")).replace("~1", "/")
-
-
-def _selects(entry: Entry, namespace: Mapping[str, str], pod: Pod) -> bool:
-    return _matches(entry.webhook.get("namespaceSelector"), namespace) and _matches(
-        entry.webhook.get("objectSelector"), pod.labels
-    )
-
-
-def _matches(selector: Any, labels: Mapping[str, str]) -> bool:
-    """Whether a selector of a webhook matches; none at all matches everything."""
-    return not mapping(selector) or matches_labels(label_selector_from(selector), labels)

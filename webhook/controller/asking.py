@@ -1,0 +1,117 @@
+"""Whether the webhook would be asked about a pod's next life: else nobody may be freed.
+
+A pod that is created while nobody asks us comes without a decision: without a pin, without the guard, and so perhaps
+beside a sibling. Two things keep that from being our doing. The *registration* is read before each deletion: it must
+be there, select the pod, and name a Service with a ready endpoint. And the *breaker*: it opens when a pod that was
+freed has come again without a decision, and nobody at all is freed until a member that came later has one.
+
+No pod is created to find out, not even as a dry run: whoever may create pods may become anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from webhook.cluster.door import ENDPOINT_SLICES, NAMESPACES, WEBHOOKS, Door
+from webhook.cluster.reader import STALE, Reader
+from webhook.core import keys
+from webhook.core.decision_record import record_from
+from webhook.core.objects import Pod
+from webhook.core.registration import Webhook, bundle_of, for_pods, selects, service_of
+from webhook.core.shapes import inside, items, texts
+from webhook.deadline import Deadline
+
+SERVICE_LABEL: Final = "kubernetes.io/service-name"
+
+
+class Registration:
+    """How the API server is told of us, by a MutatingWebhookConfiguration of this name; "": it is not looked at."""
+
+    def __init__(self, door: Door, name: str) -> None:
+        self._door = door
+        self._name = name
+
+    def why_not(self, pod: Pod, deadline: Deadline) -> str:
+        """Why nobody would ask us about such a pod, "" if somebody would as far as can be seen.
+
+        Raises `errors.ApiError` or OutOfTime where that cannot be read.
+        """
+        if not self._name:
+            return ""
+        reader = Reader(self._door, deadline)
+        configuration = reader.find(WEBHOOKS, self._name)
+        if configuration is None:
+            return f"MutatingWebhookConfiguration {self._name} is not there"
+        namespace = _labels_of_namespace(reader, pod.namespace)
+        selecting = [entry for entry in for_pods(configuration) if selects(entry, namespace, pod.labels)]
+        if not selecting:
+            return f"MutatingWebhookConfiguration {self._name} does not select it"
+        trusted = [entry for entry in selecting if bundle_of(entry)]
+        if not trusted:
+            return f"MutatingWebhookConfiguration {self._name} has no caBundle"
+        if not any(_may_answer(reader, entry) for entry in trusted):
+            return f"no endpoint of the Service of MutatingWebhookConfiguration {self._name} is ready"
+        return ""
+
+
+class Breaker:
+    """Open from when a freed pod has come again without a decision until a member that came later has one."""
+
+    def __init__(self) -> None:
+        self._unasked = ""
+        self._known: frozenset[str] | None = None
+
+    @property
+    def why_open(self) -> str:
+        """Why nobody is freed, "" if it is closed."""
+        return f"{self._unasked} was created without a decision" if self._unasked else ""
+
+    def came_again(self, pod: Pod) -> bool:
+        """A freed pod has come again; whether the breaker opens for it."""
+        if is_decided(pod) or self._unasked:
+            return False
+        self._unasked, self._known = f"{pod.namespace}/{pod.name}", None
+        return True
+
+    def seen(self, members: Iterable[Pod]) -> bool:
+        """These are all members now; whether one of them closes the breaker."""
+        if not self._unasked:
+            return False
+        there = tuple(members)
+        if self._known is None:
+            # When a pod was created is not known well enough: what comes from now on is certainly later.
+            self._known = frozenset(pod.uid for pod in there)
+            return False
+        if not any(pod.uid not in self._known and has_record(pod) for pod in there):
+            return False
+        self._unasked, self._known = "", None
+        return True
+
+
+def is_decided(pod: Pod) -> bool:
+    """Whether a pod was created under our eyes, or with the guard of the floor, which keeps it apart too."""
+    return has_record(pod) or keys.GUARD in pod.annotations
+
+
+def has_record(pod: Pod) -> bool:
+    """Whether it carries a decision for its own name."""
+    record = record_from(pod.annotations.get(keys.DECISION))
+    return record is not None and record.member == pod.name
+
+
+def _labels_of_namespace(reader: Reader, name: str) -> Mapping[str, str]:
+    listing = reader.list(NAMESPACES, fields={"metadata.name": name})
+    return next((texts(inside(found, "metadata", "labels")) for found in listing.items), {})
+
+
+def _may_answer(reader: Reader, webhook: Webhook) -> bool:
+    """Whether somebody is there to be asked, as far as EndpointSlices tell."""
+    service = service_of(webhook)
+    if service is None:
+        return True
+    namespace, name, _ = service
+    slices = reader.list(ENDPOINT_SLICES, namespace=namespace, labels={SERVICE_LABEL: name}, resource_version=STALE)
+    endpoints = [endpoint for found in slices.items for endpoint in items(found.get("endpoints"))]
+    # Kubernetes keeps a slice for each Service with a selector; without any nothing is known.
+    return not slices.items or any(inside(each, "conditions", "ready") is not False for each in endpoints)
