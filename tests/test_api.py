@@ -33,6 +33,7 @@ from kubernetes.client import Configuration
 from webhook.cluster import credentials
 from webhook.cluster.api import ApiDoor
 from webhook.cluster.door import (
+    ANY_VALUE,
     CLAIMS,
     EVENTS,
     NODES,
@@ -104,13 +105,13 @@ CALLS: dict[str, Callable[[Door], object]] = {
         pytest.param(
             lambda door: door.list(
                 PODS,
-                labels={"a/b": "c", "d": ""},
+                labels={"a/b": "c", "e": ANY_VALUE, "d": ""},
                 fields={"spec.nodeName": "n1"},
                 resource_version="0",
                 timeout=TIMEOUT,
             ),
             "GET",
-            "/api/v1/pods?labelSelector=a%2Fb%3Dc%2Cd%3D&fieldSelector=spec.nodeName%3Dn1&resourceVersion=0",
+            "/api/v1/pods?labelSelector=a%2Fb%3Dc%2Cd%3D%2Ce&fieldSelector=spec.nodeName%3Dn1&resourceVersion=0",
             None,
             id="list with selectors",
         ),

@@ -85,6 +85,33 @@ def test_a_group_without_any_pod_is_found_by_its_owner(world: list[Any]):
     assert len(found.snapshot.claims) == 3
 
 
+def test_the_pods_of_a_set_whose_class_is_none_are_members_too():
+    stand = Stand(*generic_world())
+    for ordinal in range(3):
+        stand.admit(a_generic_pod(ordinal, "quorumm"))
+
+    found = only(fleet_of(stand))
+
+    assert str(found.group) == "shop/raft/quorum"
+    assert len(found.snapshot.pods) == 3
+
+
+def test_pods_from_before_the_class_of_their_set_was_corrected_are_of_the_same_group():
+    world = generic_world()
+    for found in world:
+        if found["kind"] == "StatefulSet":
+            labels = {keys.CLASS_LABEL: "replicated", "app": "raft"}
+            found["spec"]["template"] = {"metadata": {"labels": labels}}
+    stand = Stand(*world)
+    for ordinal, value in enumerate(("replicatd", "quorum", "replicated")):
+        stand.admit(a_generic_pod(ordinal, value))
+
+    group = only(fleet_of(stand))
+
+    assert str(group.group) == "shop/raft/replicated"
+    assert len(group.snapshot.pods) == 3
+
+
 def test_a_set_that_wants_no_pods_is_no_group():
     empty = a_set(replicas=0)
     empty["spec"]["template"] = {"metadata": {"labels": labels_v1()}}

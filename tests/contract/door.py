@@ -14,7 +14,18 @@ from typing import Any
 
 import pytest
 
-from webhook.cluster.door import CLAIMS, NODES, PODS, STORAGE_CLASSES, Door, EventType, Listing, Manifest, Resource
+from webhook.cluster.door import (
+    ANY_VALUE,
+    CLAIMS,
+    NODES,
+    PODS,
+    STORAGE_CLASSES,
+    Door,
+    EventType,
+    Listing,
+    Manifest,
+    Resource,
+)
 from webhook.errors import ApiError, Conflict, Invalid, NotFound, OutOfTime, UnknownOutcome, WebhookError
 
 TIMEOUT = 10.0
@@ -393,6 +404,14 @@ class DoorContract:
         assert names_in(claims.list(labels={"app": "db"})) == ["a", "b"]
         assert names_in(claims.list(labels={"app": "db", "component": "pd"})) == ["b"]
         assert names_in(claims.list(labels={"app": "other"})) == []
+
+    def test_a_list_selects_by_a_label_that_is_there_with_any_value(self, claims: Claims) -> None:
+        claims.create("a", labels={"app": "db", "class": "one"})
+        claims.create("b", labels={"app": "db", "class": ""})
+        claims.create("c", labels={"app": "db"})
+        assert names_in(claims.list(labels={"class": ANY_VALUE})) == ["a", "b"]
+        assert names_in(claims.list(labels={"class": ANY_VALUE, "app": "db"})) == ["a", "b"]
+        assert names_in(claims.list(labels={"class": ANY_VALUE, "app": "web"})) == []
 
     def test_a_list_selects_by_name(self, claims: Claims) -> None:
         claims.create("a")

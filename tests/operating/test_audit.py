@@ -12,6 +12,7 @@ import pytest
 from cluster_objects import (
     SPACE,
     a_cluster,
+    a_generic_pod,
     a_node,
     a_pod,
     a_set,
@@ -64,6 +65,18 @@ def audited(tmp_path: Path, stand: Stand, *arguments: str) -> Any:
 
 def words(text: str) -> str:
     return " ".join(text.split())
+
+
+def test_a_set_whose_class_is_none_is_audited_and_its_class_named(tmp_path: Path):
+    stand = Stand(*generic_world())
+    for ordinal in range(3):
+        running(stand, f"raft-{ordinal}", f"n{ordinal + 1}", stand.review(a_generic_pod(ordinal, "quorumm")).pod)
+
+    result = audited(tmp_path, stand)
+
+    assert "shop/raft/quorum 3/3" in words(result.stdout)
+    assert f'note: OptionProblem: the label {keys.CLASS_LABEL} is "quorumm"' in words(result.stdout)
+    assert result.exit_code == 0
 
 
 def test_where_all_is_well_the_exit_code_is_0(tmp_path: Path):

@@ -57,6 +57,10 @@ DM_GROUPS: Final = Resource("core.pingcap.com", "v1alpha1", "dmgroups", "DMGroup
 DMS: Final = Resource("core.pingcap.com", "v1alpha1", "dms", "DM")
 
 
+ANY_VALUE: Final = "*"
+"""In a label selector: the label must be there, whatever its value; no label can have this one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """What a LIST answered: the items, the collection's resourceVersion, and the server's `Date` (s since 1970)."""
@@ -105,7 +109,10 @@ class Door(Protocol):
         resource_version: str = "",
         timeout: float,
     ) -> Listing:
-        """List objects by equality of labels and fields; a consistent read unless `resource_version` is "0"."""
+        """List objects by equality of labels and fields; a consistent read unless `resource_version` is "0".
+
+        A label's value may be ANY_VALUE.
+        """
         ...
 
     def scan(

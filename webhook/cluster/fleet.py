@@ -25,7 +25,7 @@ from webhook.core.audited import isolated_keys
 from webhook.core.groups import V1_SELECTOR_KEYS, V2_SELECTOR_KEYS, owns_claim
 from webhook.core.location_labels import location_labels
 from webhook.core.manifests import claim_from, pod_from
-from webhook.core.model import Family, Group, MemberClass, Snapshot
+from webhook.core.model import Family, Group, Snapshot
 from webhook.core.objects import Claim, Node, Pod
 from webhook.core.shapes import inside
 from webhook.core.storage import PersistentVolume, Volumes
@@ -35,9 +35,12 @@ from webhook.errors import NotFound
 FAMILIES: Final[tuple[Mapping[str, str], ...]] = (
     {keys.V1_MANAGED_BY: keys.TIDB_OPERATOR},
     {keys.V2_MANAGED_BY: keys.TIDB_OPERATOR},
-    *({keys.CLASS_LABEL: member_class.value} for member_class in MemberClass),
+    {keys.CLASS_LABEL: door.ANY_VALUE},
 )
-"""Which pods can be members; `recognise` tells which are. Claims have the labels of the operator's families too."""
+"""Which pods can be members, also by a class that is none; `recognise` tells which are.
+
+Claims have the labels of the operator's families too.
+"""
 
 OWNERS: Final = (door.STATEFUL_SETS, *CUSTOM)
 

@@ -33,7 +33,8 @@ def grouped(pods: Iterable[Pod], wishes: Reader) -> dict[Group, list[Member]]:
     found: dict[Group, list[Member]] = {}
     for pod in pods:
         owned = pod if pod.owner is not None else replace(pod, owner=_former_owner(pod))
-        group = recognise(owned, _owner(owned, wishes) if needs_owner(owned) else None).group
+        owner = _owner(owned, wishes) if needs_owner(owned) else None
+        group = recognise(_as_of_now(owned, owner), owner).group
         if group is not None and is_member(group, pod):
             found.setdefault(group, []).append(Member(pod, owned))
     return found
@@ -61,6 +62,13 @@ def _owner(pod: Pod, wishes: Reader) -> Manifest | None:
     if resource is None or pod.owner is None:
         return None
     return wishes.find(resource, pod.owner.name, namespace=pod.namespace)
+
+
+def _as_of_now(pod: Pod, owner: Manifest | None) -> Pod:
+    """A generic set's pod with the class that its set has by now: all its pods are of one group."""
+    labels = texts(inside(owner, "spec", "template", "metadata", "labels"))
+    value = labels.get(keys.CLASS_LABEL)
+    return pod if value is None else replace(pod, labels={**pod.labels, keys.CLASS_LABEL: value})
 
 
 def _former_owner(pod: Pod) -> OwnerReference:

@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import quote, urlencode
 
 from webhook.cluster.api_errors import Refused
-from webhook.cluster.door import Resource
+from webhook.cluster.door import ANY_VALUE, Resource
 
 FIELD_MANAGER: Final = "tidb-ha-webhook"
 """Who the API server's managedFields name for our writes."""
@@ -38,10 +38,18 @@ def selector_text(pairs: Mapping[str, str] | None) -> str:
     return ",".join(f"{key}={value}" for key, value in (pairs or {}).items())
 
 
+def label_selector_text(labels: Mapping[str, str] | None) -> str:
+    """The same for labels, of which some need only be there."""
+    equal = {key: value for key, value in (labels or {}).items() if value != ANY_VALUE}
+    # The key alone: checked as with a value, and the value taken off.
+    there = (selector_text({key: ""}).removesuffix("=") for key in (labels or {}) if key not in equal)
+    return ",".join(filter(None, (selector_text(equal), *there)))
+
+
 def list_query(labels: Mapping[str, str] | None, fields: Mapping[str, str] | None, resource_version: str) -> str:
     """The query of a LIST; empty parameters are left out, which for resourceVersion means a consistent read."""
     parameters = {
-        "labelSelector": selector_text(labels),
+        "labelSelector": label_selector_text(labels),
         "fieldSelector": selector_text(fields),
         "resourceVersion": resource_version,
     }

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from webhook.cluster.api_errors import Refused
 from webhook.cluster.creation import uid_of
-from webhook.cluster.door import PODS, Manifest, Resource
+from webhook.cluster.door import ANY_VALUE, PODS, Manifest, Resource
 from webhook.cluster.kinds import resource_of
-from webhook.cluster.queries import selector_text
+from webhook.cluster.queries import label_selector_text, selector_text
 from webhook.errors import DumpError
 
 _FIELDS: Final = ("metadata.name", "metadata.namespace")
@@ -95,11 +95,13 @@ def number_of(version: object) -> int:
 
 
 def matches_labels(manifest: Manifest, labels: Mapping[str, str] | None) -> bool:
-    """Whether the object has each of these labels with this value."""
+    """Whether the object has each of these labels with this value, or with any where that is asked for."""
     if not labels:
         return True
     own = manifest["metadata"].get("labels")
-    return isinstance(own, dict) and all(own.get(key) == value for key, value in labels.items())
+    return isinstance(own, dict) and all(
+        key in own if value == ANY_VALUE else own.get(key) == value for key, value in labels.items()
+    )
 
 
 def matches_fields(manifest: Manifest, fields: Mapping[str, str] | None) -> bool:
@@ -109,7 +111,7 @@ def matches_fields(manifest: Manifest, fields: Mapping[str, str] | None) -> bool
 
 def check_selectors(resource: Resource, labels: Mapping[str, str] | None, fields: Mapping[str, str] | None) -> None:
     """Raise Refused (400) for a selector that cannot be, or a field that this resource is not selected by."""
-    selector_text(labels)
+    label_selector_text(labels)
     selector_text(fields)
     known = _FIELDS + _POD_FIELDS if resource == PODS else _FIELDS
     for path in fields or ():

@@ -21,8 +21,9 @@ from webhook.core.counting import guard_key, take_census
 from webhook.core.decision_record import record_from
 from webhook.core.eligibility import some_eligible_domains
 from webhook.core.losses import Spread, affordable, is_alive, losses_by_copies, losses_by_members
-from webhook.core.model import MemberClass, Placing, Snapshot
+from webhook.core.model import MemberClass, Options, Placing, Snapshot
 from webhook.core.objects import Node, Pod
+from webhook.core.options import class_problem
 from webhook.core.volumes import NodeIndex
 from webhook.core.whereabouts import Whereabouts
 
@@ -34,7 +35,7 @@ def audit(snapshot: Snapshot, isolated_by: frozenset[str] | None = None, index: 
     """
     where = Whereabouts.of(replace(snapshot, entries=()), index or NodeIndex(snapshot.nodes))
     census = take_census(where, Placing(Pod(snapshot.group.namespace, name="")))
-    options, member_class = snapshot.desired.options, snapshot.group.member_class
+    options, member_class = _options(snapshot), snapshot.group.member_class
     levels = tuple(dict.fromkeys((keys.HOSTNAME, ZONE, options.topology_key, *sorted(isolated_by or ()))))
     members = tuple(sorted(_members(where, levels), key=lambda member: member.name))
     present = sum(member.desired for member in members)
@@ -69,6 +70,13 @@ def losing(audited: GroupAudit, nodes: Collection[str]) -> Loss:
     spreads = {level: _spread(audited, level, nodes) for level in audited.levels}
     survival, isolated_by = _survival(audited, spreads)
     return Loss(lost, survival, isolated_by)
+
+
+def _options(snapshot: Snapshot) -> Options:
+    """The group's options, with what is wrong with its class."""
+    options, component = snapshot.desired.options, snapshot.group.component
+    wrong = filter(None, (class_problem(component, pod) for pod in snapshot.pods))
+    return replace(options, problems=tuple(dict.fromkeys((*wrong, *options.problems))))
 
 
 def _members(where: Whereabouts, levels: Iterable[str]) -> Iterator[AuditedMember]:

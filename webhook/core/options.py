@@ -126,14 +126,19 @@ def of_pod(component: str, pod: Pod, carriers: OptionCarriers) -> Options:
         cluster=carriers.cluster,
         own=made_by if carriers.by_label else None,
     )
-    value = pod.labels.get(keys.CLASS_LABEL, component)
-    if component not in tuple(MemberClass) or value in tuple(MemberClass):
+    problem = class_problem(component, pod)
+    if not problem:
         return found
-    problem = (
-        f'the label {keys.CLASS_LABEL} is "{_shown(value)}": quorum or replicated is right, only the guard is used'
-    )
     set_by = {**found.set_by, keys.PLACEMENT: f"the label {keys.CLASS_LABEL}"}
     return replace(found, placement=Placement.GUARD, problems=(problem, *found.problems), set_by=set_by)
+
+
+def class_problem(component: str, pod: Pod) -> str:
+    """What is wrong with the class of a generic set's pod, "" if nothing is, or it is none of these."""
+    value = pod.labels.get(keys.CLASS_LABEL, component)
+    if component not in tuple(MemberClass) or value in tuple(MemberClass):
+        return ""
+    return f'the label {keys.CLASS_LABEL} is "{_shown(value)}": quorum or replicated is right, only the guard is used'
 
 
 def resolve(

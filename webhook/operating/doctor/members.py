@@ -34,7 +34,7 @@ def groups(patient: Patient) -> Iterator[Line]:
 
 
 def classes(patient: Patient) -> Iterator[Line]:
-    """Sets that opted in by a class that is none: audit and rescue list pods by the right values, and miss theirs."""
+    """Sets that opted in by a class that is none: nobody knows how many of them may be together."""
     wrong: list[str] = []
     for resource in (STATEFUL_SETS, ADVANCED_STATEFUL_SETS):
         try:
@@ -53,7 +53,7 @@ def classes(patient: Patient) -> Iterator[Line]:
         right = " or ".join(MemberClass)
         yield fail(
             "classes",
-            f"{listed(wrong)} opted in by a class that is none: only guarded, and not audited",
+            f"{listed(wrong)} opted in by a class that is none: only guarded, and audited as a quorum",
             f"set the label {keys.CLASS_LABEL} of the pod template to {right}",
         )
     else:
