@@ -71,7 +71,7 @@ def test_a_lock_claim_that_is_deleted_in_the_middle_of_a_round_stacks_nobody(
     api: Api, frail: Webhook, frail_place: Place, tell: Tell, again: bool
 ) -> None:
     # Long enough that no pod is created before its claim is taken away.
-    scenario = Rounds(frail_place, frail, slow=0.4)
+    scenario = Rounds(frail_place, frail, slow=0.8)
 
     for _ in range(TIMES):
         with scenario.one() as one:
@@ -160,4 +160,4 @@ def create_again(api: Api, claim: Object) -> None:
             return False
         return True
 
-    wait_until(created, "the claim's name to be free", 5)
+    wait_until(created, "the claim's name to be free", 15)

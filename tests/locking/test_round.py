@@ -17,8 +17,9 @@ from webhook.core.model import WhenUnplaceable
 from webhook.core.outcomes import Cause, Outcome
 from webhook.errors import Conflict, Forbidden, Invalid, NotFound, TooManyRequests, UnknownOutcome
 from webhook.locking.protocol import Answer
+from webhook.locking.settling import LONGEST_ADMISSION, UNBOUND_CLAIM
 from webhook.locking.waiting import LEAST_LEFT
-from webhook.locking.young_claims import UNBOUND_CLAIM, YOUNG_CLAIM
+from webhook.locking.young_claims import YOUNG_CLAIM
 
 
 @pytest.fixture
@@ -429,6 +430,50 @@ def test_a_claim_that_names_its_volume_before_it_is_bound_is_waited_for_where_it
     answer = ask(stand, "db-tikv-1").only
     assert (answer.decision.outcome, answer.decision.node) == (Outcome.RETURNED, "n2")
     assert 0 < stand.clock.monotonic() < UNBOUND_CLAIM
+
+
+def recorded(token: str, member: str, node: str, time: int = START) -> dict[str, str]:
+    """The second record of another replica's entry."""
+    entry = {"v": 1, "token": token, "member": member, "claim": f"uid-{member}", "node": node, "domain": node}
+    return {keys.ENTRY_PREFIX + token: json.dumps({**entry, "key": keys.HOSTNAME, "time": time})}
+
+
+def a_full_stand(time: int = START) -> Stand:
+    """Three nodes for three members, of which one holds two: its entry of a lost attempt is not taken away yet."""
+    made = claims()
+    made[1]["metadata"]["annotations"] = {
+        **recorded("rival0001", "db-tikv-1", "n1"),
+        **recorded("rival0002", "db-tikv-2", "n2", time),
+        **recorded("rival0003", "db-tikv-2", "n3"),
+    }
+    return Stand(*nodes(), a_set(), *made)
+
+
+def test_a_pod_without_a_place_waits_for_a_sibling_that_holds_two_to_be_decided_anew() -> None:
+    stand = a_full_stand()
+    looks = iter(range(3))
+
+    def taken_away() -> None:
+        if next(looks, None) is None:
+            stand.door.before.clear()
+            stand.patch(CLAIMS, SECOND, {"metadata": {"annotations": {keys.ENTRY_PREFIX + "rival0003": None}}})
+
+    stand.door.before[f"list {PVC}"] = taken_away
+    answer = ask(stand).only
+    assert (answer.decision.outcome, answer.decision.node) == (Outcome.PINNED, "n3")
+    assert stand.clock.monotonic() < BUDGET / 2
+
+
+def test_a_sibling_that_goes_on_holding_two_places_is_waited_for_half_the_budget() -> None:
+    stand = a_full_stand()
+    assert ask(stand).brief == (Outcome.GUARDED, Cause.NO_SAFE_NODE)
+    assert BUDGET / 2 <= stand.clock.monotonic() < BUDGET / 2 + 1
+
+
+def test_a_place_that_was_taken_longer_ago_than_any_admission_lasts_is_not_waited_for() -> None:
+    stand = a_full_stand(time=START - LONGEST_ADMISSION - 1)
+    assert ask(stand).brief == (Outcome.GUARDED, Cause.NO_SAFE_NODE)
+    assert stand.clock.monotonic() < 1
 
 
 def test_a_set_of_one_without_a_claim_is_not_touched() -> None:

@@ -4,7 +4,8 @@
     round          the seven steps
     attempt        what one attempt of a round read and decided
     waiting        the requests of a round without an answer, and the time that is left for them
-    young_claims   claims that are waited for a moment
+    young_claims   claims that do not exist yet are waited for
+    settling       what will not stand in the way in a moment is waited for
     confirming     a node that was only proposed is read before it is promised
     promising      what the pods will take counts for other groups from the decision on
     writing        steps 5 and 6: ledger and second records

@@ -33,10 +33,11 @@ from webhook.locking.attempt import Attempt, same_life, snapshot_of
 from webhook.locking.confirming import plan_confirmed
 from webhook.locking.promising import Promising
 from webhook.locking.protocol import Answer, Request
+from webhook.locking.settling import SETTLING_PERIOD, settled
 from webhook.locking.tools import RoundTools
 from webhook.locking.waiting import WaitingRequests
 from webhook.locking.writing import RecordWriter
-from webhook.locking.young_claims import UNBOUND_CLAIM_PERIOD, YOUNG_CLAIM_PERIOD, by_own_claims, settled
+from webhook.locking.young_claims import YOUNG_CLAIM_PERIOD, by_own_claims
 
 logger = logging.getLogger(__name__)
 
@@ -143,7 +144,7 @@ class Round:
         planned = self._plan(snapshot, placings, proposed=state.proposed)
         planned = settled(planned, snapshot, self._waiting.requests(), self._waiting.deadline().clock())
         if not planned:
-            self._waiting.pause(UNBOUND_CLAIM_PERIOD)
+            self._waiting.pause(SETTLING_PERIOD)
             return None
         return Attempt(listing, order[0], recorded, state, live, over, planned)
 
