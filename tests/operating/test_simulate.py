@@ -23,6 +23,7 @@ from cluster_objects import (
     labels_v2,
     nodes,
     owner_of,
+    v2_instances,
 )
 from dumps import a_set as a_whole_set
 from operating.asked import connected, dump, run
@@ -233,6 +234,46 @@ def test_without_nodes_there_is_nothing_that_new_ones_could_be_like():
         stages(Stand(a_set()), "add-nodes:1")
 
 
+def test_new_nodes_are_like_those_that_members_run_on_and_it_is_said_which():
+    made = [
+        a_node("a1", cpu="2"),
+        a_node("a2", cpu="2"),
+        a_node("b1", unschedulable=True),
+        *(a_node(f"b{number}") for number in range(2, 5)),
+        a_node("c1", taints=[{"key": "maintenance", "effect": "NoSchedule"}]),
+    ]
+    stand = Stand(*made, a_set(), a_cluster(), *(a_claim(f"tikv-db-tikv-{n}", labels_v1()) for n in range(3)))
+    for number, node in enumerate(("b1", "b2", "b3")):
+        pod = stand.review(a_pod(f"db-tikv-{number}")).pod
+        stand.cluster.admit(pod, namespace=SPACE)
+        stand.bind(f"db-tikv-{number}", node)
+
+    _, after = stages(stand, "add-nodes:1")
+
+    assert after.title == "add 1 node, like b2"
+    (new,) = (node for node in after.report.nodes if node.name == "new-1")
+    assert (new.unschedulable, new.taints) == (False, ())
+
+
+def test_where_members_tolerate_a_taint_of_their_nodes_new_ones_have_it_too():
+    taints = [{"key": "dedicated", "value": "tikv", "effect": "NoSchedule"}]
+    tolerations = [{"key": "dedicated", "operator": "Exists"}]
+    stand = Stand(a_node("a1"), *(a_node(f"b{n}", taints=taints) for n in range(3)), a_set(), a_cluster())
+    for number in range(3):
+        stand.cluster.admit(a_pod(f"db-tikv-{number}", tolerations=tolerations), namespace=SPACE)
+        stand.bind(f"db-tikv-{number}", f"b{number}")
+
+    _, after = stages(stand, "add-nodes:1")
+
+    assert after.title == "add 1 node, like b0"
+
+
+def test_a_node_that_is_not_ready_is_not_what_new_ones_are_like():
+    _, after = stages(Stand(a_node("n1", ready=False), a_node("n2", cpu="4")), "add-nodes:1")
+
+    assert after.title == "add 1 node, like n2"
+
+
 def test_local_volumes_hold_their_pods():
     stand = a_stand("pd", made=[*nodes(4), *(a_volume(f"pv{n}", f"n{n}") for n in range(1, 5))], there=0)
     for number in range(1, 5):
@@ -348,6 +389,66 @@ def test_a_v2_group_shrinks_from_its_end():
     assert [member.name for member in after.report.rows[0].audited.members] == ["kv-tikv-a1b2c3"]
 
 
+def a_spread_stand(*zones: str, weights: tuple[int | None, ...] = (None, None, None)) -> Stand:
+    """A v2 group that is spread over z1, z2 and z3 by its policy; its instances are in these zones."""
+    topologies = [
+        {"topology": {ZONE: f"z{number}"}, **({} if weight is None else {"weight": weight})}
+        for number, weight in enumerate(weights, 1)
+    ]
+    policies = [{"type": "EvenlySpread", "evenlySpread": {"topologies": topologies}}]
+    made = [a_node(f"{zone}-{number}", zone=zone) for zone in ("z1", "z2", "z3") for number in range(4)]
+    suffixes = [f"aaa{number}" for number in range(len(zones))]
+    world = [found for found in a_v2_world(len(zones), suffixes) if found["kind"] != "Node"]
+    world[0]["spec"]["schedulePolicies"] = policies
+    stand = Stand(*made, *world, *v2_instances(*suffixes))
+    for suffix, zone in zip(suffixes, zones, strict=True):
+        stand.patch(TIKVS, f"kv-{suffix}", {"spec": {"topology": {ZONE: zone}}})
+        answer = stand.admit(a_v2_pod(suffix, nodeSelector={ZONE: zone, "disk": "ssd"}))
+        stand.bind(answer.pod["metadata"]["name"], f"{zone}-{suffixes.index(suffix)}")
+    return stand
+
+
+@pytest.mark.parametrize(
+    ("zones", "weights", "replicas", "expected"),
+    [
+        pytest.param(("z1",), (None, None, None), 3, {"z2": 1, "z3": 1}, id="the empty ones first"),
+        pytest.param(("z1", "z2", "z3"), (None, None, None), 6, {"z1": 1, "z2": 1, "z3": 1}, id="evenly"),
+        pytest.param(("z1", "z1", "z2"), (None, None, None), 6, {"z2": 1, "z3": 2}, id="what is missing"),
+        pytest.param(("z1", "z2", "z3"), (2, 1, 1), 4, {"z1": 1}, id="by weight"),
+    ],
+)
+def test_new_v2_pods_go_where_the_policy_of_their_group_has_them(
+    zones: tuple[str, ...], weights: tuple[int | None, ...], replicas: int, expected: dict[str, int]
+):
+    stand = a_spread_stand(*zones, weights=weights)
+    for node in stand.cluster.list(NODES, timeout=1).items:
+        stand.patch(NODES, node["metadata"]["name"], {"metadata": {"labels": {"disk": "ssd"}}})
+
+    _, after = stages(stand, f"scale:kv={replicas}")
+
+    placed = [node.partition("-")[0] for node in where(after).values()]
+    assert {zone: placed.count(zone) for zone in placed} == expected
+
+
+def test_a_v2_group_that_is_spread_shrinks_where_it_has_most():
+    stand = a_spread_stand("z1", "z2", "z2", "z3")
+
+    _, after = stages(stand, "scale:kv=3")
+
+    left = {member.name: member.node.partition("-")[0] for member in after.report.rows[0].audited.members}
+    assert sorted(left.values()) == ["z1", "z2", "z3"]
+    assert "kv-tikv-aaa2" not in left
+
+
+def test_instances_where_no_policy_has_them_any_more_go_first():
+    stand = a_spread_stand("z1", "z2", "z3")
+    stand.patch(TIKVS, "kv-aaa1", {"spec": {"topology": {ZONE: "z9"}}})
+
+    _, after = stages(stand, "scale:kv=2")
+
+    assert [member.name for member in after.report.rows[0].audited.members] == ["kv-tikv-aaa0", "kv-tikv-aaa2"]
+
+
 def test_a_v2_pod_is_created_again_by_its_instance():
     stand = a_v2_stand()
     node = stand.cluster.get(PODS, "kv-tikv-a1b2c3", namespace=SPACE, timeout=1)["spec"]["nodeName"]
@@ -442,7 +543,7 @@ def test_the_command_shows_each_step_and_the_answer(tmp_path: Path):
     assert [line for line in lines if line[:2] in ("0.", "1.", "2.")] == [
         "0. now",
         "1. lose node n1",
-        "2. add 1 node",
+        "2. add 1 node, like n2",
     ]
     assert lines[-1] == "no quorum and no data is lost in any step, and nobody waits at the end"
 

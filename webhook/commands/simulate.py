@@ -26,7 +26,7 @@ def command(
       scale:[NAMESPACE/]NAME=REPLICAS  a StatefulSet, or a group object of tidb-operator v2
       lose-node:NODE[,NODE…]           nodes are lost for good, with what runs there
       lose-zone:ZONE                   all nodes of a zone (label topology.kubernetes.io/zone)
-      add-nodes:COUNT[@ZONE]           nodes like those there are
+      add-nodes:COUNT[@ZONE]           nodes like those that members run on; it says which
 
     All happens on a copy in memory; nothing is written. The webhook's own rule decides. Owners, scheduler and rescue
     are played simply: what is lost is created again at once, what is pinned runs, and what waits is decided on anew

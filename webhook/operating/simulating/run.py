@@ -58,9 +58,9 @@ def simulate(
     for step in steps:
         lost = nodes_lost(stage.report, step)
         losses = verdict_on(stage.report, lost, assume_isolation=assume_isolation).losses
-        act(world, step, lost)
+        how = act(world, step, lost)
         placed = world.settle(wanted(world))
-        stage = Stage(str(step), world.report(), tuple(placed), losses)
+        stage = Stage(", ".join(filter(None, (str(step), how))), world.report(), tuple(placed), losses)
         yield stage
 
 

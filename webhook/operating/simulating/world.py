@@ -97,6 +97,11 @@ class World:
         for name in gone:
             self.cluster.delete(NODES, name, timeout=TIMEOUT)
 
+    def nodes_of_members(self) -> Iterator[str]:
+        """The node of each member that has one."""
+        for found in read_fleet(self.reader).groups:
+            yield from (pod.node_name for pod in found.snapshot.pods if pod.node_name)
+
     def _members(self) -> Iterator[tuple[FoundGroup, str]]:
         for found in read_fleet(self.reader).groups:
             for pod in found.snapshot.pods:
