@@ -92,7 +92,11 @@ def test_outside_a_pod_its_service_account_is_not_there():
             id="forbidden",
         ),
         pytest.param(status_reply(401, "Unauthorized"), "does not know who we are (401) (Unauthorized)", id="unknown"),
-        pytest.param(status_reply(429, Retry_After="7"), "get pods x: the API server asks to wait 7 s", id="busy"),
+        pytest.param(
+            status_reply(429, Retry_After="70"),
+            "get pods x: the API server has too much to do (429) and asks to wait 70 s more",
+            id="busy",
+        ),
         pytest.param(status_reply(500, "oh"), "get pods x: 500 oh", id="broken"),
         pytest.param(Reply(200, b"<html>"), "get pods x: 200 the answer is not JSON", id="no API server"),
         pytest.param(RESET, "get pods x: no answer from the API server of", id="reset"),
@@ -108,6 +112,15 @@ def test_what_cannot_be_read_is_a_sentence_and_exit_code_3(
     assert (result.exit_code, result.stdout) == (3, "")
     assert said in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_server_that_asks_to_wait_is_waited_for(tmp_path: Path, server: FakeApiServer):
+    server.answer_with(status_reply(429, Retry_After="0"), status_reply(403, "may not"))
+
+    result = run("why", "x", "--kubeconfig", kubeconfig(tmp_path / "config", server.url))
+
+    assert "not allowed (may not)" in result.stderr
+    assert len(server.asked) == 2
 
 
 def test_an_unreachable_server_is_named(tmp_path: Path):

@@ -50,6 +50,7 @@ from stand import START, Stand
 from webhook.cluster.about import ServerAbout
 from webhook.cluster.door import ADVANCED_STATEFUL_SETS, NAMESPACES, PODS, WEBHOOKS, Resource
 from webhook.cluster.kinds import BUILT_IN, CUSTOM
+from webhook.cluster.patience import Patience
 from webhook.core import keys
 from webhook.errors import Forbidden, NotFound, UnknownOutcome
 from webhook.operating.doctor.patient import BINDINGS, LEASES, POLICIES, SERVICES
@@ -132,7 +133,7 @@ def test_the_version_is_asked_of_the_server():
         configuration = Configuration()
         configuration.host = server.url
         server.answer_with(json_reply({"major": "1"}), status_reply(403, "no"))
-        about = ServerAbout(configuration)
+        about = ServerAbout(configuration, Patience())
 
         assert about.version(5.0) == {"major": "1"}
         assert server.asked[0].path == "/version"
@@ -140,7 +141,7 @@ def test_the_version_is_asked_of_the_server():
             about.version(5.0)
     configuration.host = "http://127.0.0.1:1"
     with pytest.raises(UnknownOutcome, match="get version: no answer"):
-        ServerAbout(configuration).version(5.0)
+        ServerAbout(configuration, Patience()).version(5.0)
 
 
 def test_a_clock_that_is_off_is_told():

@@ -12,16 +12,21 @@ from kubernetes.client import Configuration
 
 from webhook.cluster.answers import Answer, Call, manifest_of
 from webhook.cluster.connections import NO_ANSWER, Connections, reason_of
+from webhook.cluster.patience import Patience
 
 
 class ServerAbout:
     """Asks an API server for its version."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, patience: Patience) -> None:
+        self._patience = patience
         self._connections = Connections(configuration, pool_size=1, verify_strict=True, process=os.getpid)
 
     def version(self, timeout: float) -> Mapping[str, Any]:
         """`major`, `minor` and `gitVersion` as the server has them. Raises `errors.ApiError`."""
+        return self._patience.ask(self._version, timeout)
+
+    def _version(self, timeout: float) -> Mapping[str, Any]:
         call = Call("get", "version")
         try:
             with closing(self._connections.request("GET", "/version", urllib3.Timeout(total=timeout))) as response:

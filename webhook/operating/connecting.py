@@ -10,6 +10,7 @@ from webhook.cluster.about import ServerAbout
 from webhook.cluster.api import ApiDoor
 from webhook.cluster.door import CLAIMS, NODES, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS, STORAGE_CLASSES, Door, Resource
 from webhook.cluster.kinds import DUMP_COMMAND
+from webhook.cluster.patience import Patience, PatientDoor
 from webhook.cluster.reader import Reader
 from webhook.deadline import Deadline
 from webhook.settings import ClusterSource, Settings
@@ -58,8 +59,9 @@ def connect(settings: Settings, *, context: str | None = None, namespace: str = 
     )
     # These commands ask one thing after another.
     configuration = configuration_of(settings, context)
-    door = ApiDoor(configuration, pool_size=4)
-    return Connection(door, settings, namespace or own, deadline, about=ServerAbout(configuration))
+    patience = Patience()
+    door = PatientDoor(ApiDoor(configuration, pool_size=4), patience)
+    return Connection(door, settings, namespace or own, deadline, about=ServerAbout(configuration, patience))
 
 
 def _missing_kinds(reader: Reader) -> list[str]:

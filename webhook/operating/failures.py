@@ -38,7 +38,10 @@ def sentence(error: ApiError | OutOfTime, settings: Settings) -> str:
     if isinstance(error, Forbidden):
         return _forbidden(error, call)
     if isinstance(error, TooManyRequests):
-        return f"{call}: the API server asks to wait {error.retry_after:g} s; try again then"
+        return (
+            f"{call}: the API server has too much to do (429) and asks to wait {error.retry_after:g} s more; try again"
+            " then, or give a longer --timeout"
+        )
     if isinstance(error, NotFound) and settings.source is ClusterSource.DUMP:
         return f"{call}: not in the dump{_detail(error)}; it is to be made by: {DUMP_COMMAND}"
     if isinstance(error, UnknownOutcome) and error.status is None:
