@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -34,6 +35,7 @@ from webhook.core.manifests import (
     volume_from,
 )
 from webhook.core.model import Placing
+from webhook.core.node_index import NodeIndex
 from webhook.core.objects import (
     LabelSelector,
     NodeSelector,
@@ -46,6 +48,8 @@ from webhook.core.objects import (
 )
 from webhook.core.outcomes import Outcome
 from webhook.core.placement import decide
+from webhook.core.pool import Pool
+from webhook.core.storage import PersistentVolume, StorageCapacity, StorageClass
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 LENIENT = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
@@ -266,6 +270,148 @@ def test_what_cannot_be_looked_at_in_time_is_a_reason(pod: Any, reason: str) -> 
     found = decide(snapshot, make_placing(**pod))
 
     assert (found.outcome, set(found.passed_over.values())) == (Outcome.GUARDED, {reason})
+
+
+def terms(count: int) -> NodeSelector:
+    return NodeSelector(
+        tuple(NodeSelectorTerm((Requirement(f"k{number}", "DoesNotExist"),)) for number in range(count))
+    )
+
+
+HUGE = LabelSelector({}, tuple(Requirement(f"k{number}", "NotIn", ("v",)) for number in range(16 * MANY)))
+
+
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        pytest.param(
+            {"node_affinity": NodeSelector((NodeSelectorTerm(HUGE.match_expressions),))},
+            "the pod's node affinity has too many terms for so many nodes",
+            id="requirements on nodes",
+        ),
+        pytest.param(
+            {"node_affinity": label_in("absent", *map(str, range(50_000)))},
+            "node(s) didn't match Pod's node affinity/selector",
+            id="values of a label that no node has",
+        ),
+        pytest.param(
+            {"anti_affinity": (PodAffinityTerm("k", HUGE),)},
+            "the pod has too many terms of affinity to other pods for so many pods",
+            id="requirements on pods",
+        ),
+        pytest.param(
+            {"spread": (SpreadConstraint(keys.HOSTNAME, 1, HUGE),)},
+            "the pod has too many topology spread constraints for so many nodes and pods",
+            id="requirements of a spread constraint",
+        ),
+    ],
+)
+def test_one_term_may_be_too_large_as_well(pod: Any, reason: str) -> None:
+    nodes = make_nodes(501)
+    snapshot = replace(make_snapshot(nodes=nodes), placed_pods=by_node(*(pod_on(node.name) for node in nodes)))
+
+    found = decide(snapshot, make_placing(**pod))
+
+    assert (found.outcome, set(found.passed_over.values())) == (Outcome.GUARDED, {reason})
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
+def test_a_volume_s_affinity_that_cannot_be_looked_at_in_time_is_a_reason(several: bool) -> None:
+    nodes = make_nodes(501)
+    names = ("a", "b", "c") if several else ("a",)
+    claims = [make_claim(name, volume_name=f"pv-{name}", phase="Bound") for name in names]
+    count = 5 if several else MANY
+    volumes = [
+        replace(make_volume(f"pv-{name}"), node_affinity=terms(count if name == "a" else MANY)) for name in names
+    ]
+    snapshot = make_snapshot(nodes=nodes, claims=claims, volumes=volumes)
+
+    found = decide(snapshot, make_placing(claim_names=names))
+
+    assert found.outcome is Outcome.GUARDED
+    assert set(found.passed_over.values()) == {
+        "the node affinity of the pod's volumes has too many terms for so many nodes"
+    }
+
+
+def free_volume(number: int, affinity: NodeSelector) -> PersistentVolume:
+    volume = replace(make_volume(f"free-{number}"), node_affinity=affinity, storage_class="c", phase="Available")
+    return replace(volume, capacity=Decimal(10), access_modes=("ReadWriteOnce",))
+
+
+SCATTERED = tuple(StorageCapacity("c", HUGE, Decimal(100)) for _ in range(2))
+
+
+@pytest.mark.parametrize(
+    ("given", "topologies", "refused"),
+    [
+        pytest.param({}, terms(MANY), True, id="topologies"),
+        pytest.param({"of_class": {"c": (free_volume(1, terms(2 * MANY)),)}}, None, True, id="a volume"),
+        pytest.param(
+            {"of_class": {"c": tuple(free_volume(number, terms(60)) for number in range(30))}}, None, True, id="volumes"
+        ),
+        pytest.param(
+            {"of_class": {"c": tuple(free_volume(number, terms(3)) for number in range(MANY))}}, None, False, id="many"
+        ),
+        pytest.param({"capacities": {"driver": SCATTERED}}, None, True, id="capacities"),
+        pytest.param({"capacities": {"driver": SCATTERED[:0]}}, None, False, id="no capacities"),
+    ],
+)
+def test_what_a_class_offers_that_cannot_be_looked_at_in_time_is_a_reason(
+    given: Any, topologies: NodeSelector | None, refused: bool
+) -> None:
+    claim = make_claim(storage_class="c", requested=Decimal(5))
+    waits = StorageClass("c", "driver", waits=True, allowed_topologies=topologies)
+    snapshot = make_snapshot(nodes=make_nodes(501), claims=[claim], classes=[waits])
+    snapshot = replace(snapshot, volumes=replace(snapshot.volumes, **given))
+
+    told = "volumes, topologies or capacities of a claim's class have too many terms for so many nodes"
+    assert (told in decide(snapshot, make_placing()).passed_over.values()) is refused
+
+
+def test_what_is_counted_of_a_class_s_volumes_follows_them() -> None:
+    pool = Pool([free_volume(1, terms(100)), free_volume(2, terms(3))])
+    larger = pool.changed({"free-3": free_volume(3, terms(50))})
+
+    assert (pool.terms, larger.terms) == (84, 118)
+    assert larger.changed({"free-1": None, "free-3": free_volume(3, terms(1))}).terms == 0
+
+
+class Labels(dict[str, str]):
+    looks = 0
+
+    def __contains__(self, key: object) -> bool:
+        Labels.looks += 1
+        return super().__contains__(key)
+
+
+def test_a_node_is_compared_with_each_term_once() -> None:
+    labelled = (replace(node, labels=Labels(node.labels)) for node in make_nodes(20))
+    never = tuple(NodeSelectorTerm((Requirement(keys.HOSTNAME, "DoesNotExist"),) * (at + 1)) for at in range(100))
+    Labels.looks = 0
+
+    assert not list(NodeIndex(labelled).matching((NodeSelector(never),)))
+    assert Labels.looks == 20 * 100
+
+
+class Tolerations(tuple[Toleration, ...]):
+    looks = 0
+
+    def __iter__(self) -> Iterator[Toleration]:
+        Tolerations.looks += 1
+        return super().__iter__()
+
+
+def test_very_many_tolerations_are_looked_at_once_for_a_taint() -> None:
+    taints = tuple(Taint(f"k{number}", "", "NoSchedule") for number in range(10))
+    nodes = tuple(replace(node, taints=taints) for node in make_nodes(50))
+    many = Tolerations(Toleration(f"k{number}", "Exists") for number in range(MANY))
+
+    found = decide(make_snapshot(nodes=nodes), make_placing(tolerations=many))
+
+    assert found.outcome is Outcome.PINNED
+    # Besides these ten: that of a cordon, and what reads the pod as a whole.
+    assert Tolerations.looks < 20
 
 
 @pytest.mark.parametrize(

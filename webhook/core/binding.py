@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from webhook.core.filtering import Filter, Victims
+from webhook.core.filtering import MOST_COMPARISONS, Filter, Victims
 from webhook.core.objects import Claim, Node
 from webhook.core.pool import pool_of
-from webhook.core.selectors import matches_labels, matches_node
+from webhook.core.selectors import matches_labels, matches_node, size_of
 from webhook.core.space import space_of
 from webhook.core.storage import ClaimReference, PersistentVolume, StorageClass, Volumes
 
@@ -24,6 +24,7 @@ NO_VOLUME_TO_BIND: Final = "node(s) didn't find available persistent volumes to 
 NO_SPACE: Final = "node(s) did not have enough free storage"
 UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
 
+TOO_MANY_TERMS: Final = "volumes, topologies or capacities of a claim's class have too many terms for so many nodes"
 NO_CLASS: Final = "names no StorageClass, and got no default one"
 NO_SUCH_CLASS: Final = "names a StorageClass that is not there"
 
@@ -66,6 +67,20 @@ def unbound_problem(claims: Iterable[Claim], volumes: Volumes) -> str:
             return f"{UNBOUND_IMMEDIATE}: {_without_class(claim)}"
         if not pool or pool.tied:
             return UNBOUND_IMMEDIATE
+    return ""
+
+
+def size_problem(claims: Iterable[Claim], volumes: Volumes, nodes: int) -> str:
+    """Why it cannot be looked at in time where these claims get their volumes, of so many nodes; "" if it can."""
+    for claim in waiting_claims(claims, volumes):
+        storage_class = volumes.storage_classes[claim.storage_class]
+        terms = pool_of(volumes.of_class.get(storage_class.name, ())).terms
+        if storage_class.allowed_topologies is not None:
+            terms += sum(map(size_of, storage_class.allowed_topologies.terms))
+        if (published := volumes.capacities.get(storage_class.provisioner)) is not None:
+            terms += space_of(published).terms(storage_class.name)
+        if terms * nodes > MOST_COMPARISONS:
+            return TOO_MANY_TERMS
     return ""
 
 

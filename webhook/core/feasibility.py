@@ -15,7 +15,14 @@ from dataclasses import dataclass
 
 from webhook.core import groups
 from webhook.core.attaching import limits_filter, use_filter, zones_filter
-from webhook.core.binding import Member, binding_filter, expected_volumes, unbound_problem, waiting_claims
+from webhook.core.binding import (
+    Member,
+    binding_filter,
+    expected_volumes,
+    size_problem,
+    unbound_problem,
+    waiting_claims,
+)
 from webhook.core.filtering import AND, Filter, Victims, same_everywhere
 from webhook.core.interpod import interpod_filter
 from webhook.core.model import Placing, Snapshot
@@ -178,6 +185,7 @@ def _claims_filter(question: Question) -> Filter | None:
         (f'persistentvolumeclaim "{missing}" not found' if missing else "")
         or question.verdict.problem
         or unbound_problem(question.claims, question.where.snapshot.volumes)
+        or size_problem(question.claims, question.where.snapshot.volumes, len(question.where.index.by_name))
     )
     return same_everywhere("VolumeBinding", problem) if problem else None
 

@@ -18,7 +18,7 @@ from webhook.core.model import Snapshot
 from webhook.core.node_index import NodeIndex
 from webhook.core.objects import LabelSelector, Node, Pod, PodAffinityTerm, PodOnNode
 from webhook.core.occupancy import Occupancy
-from webhook.core.selectors import is_usable, matches_labels
+from webhook.core.selectors import is_usable, matches_labels, size_of
 
 NO_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 OWN_ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
@@ -37,7 +37,7 @@ def interpod_filter(pod: Pod, snapshot: Snapshot, occupancy: Occupancy, index: N
     if any(not _is_usable(term) for term in (*pod.affinity, *pod.anti_affinity)):
         return same_everywhere("InterPodAffinity", UNUSABLE)
     near = _near(pod, occupancy)
-    if len(pod.affinity + pod.anti_affinity) * len(near) > MOST_COMPARISONS:
+    if sum(size_of(term.selector) for term in (*pod.affinity, *pod.anti_affinity)) * len(near) > MOST_COMPARISONS:
         return same_everywhere("InterPodAffinity", TOO_MANY)
     against = _against(pod, snapshot, occupancy, index)
     if not (pod.affinity or pod.anti_affinity or against):

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Final
 
-from webhook.core.filtering import MOST_COMPARISONS, Filter, same_everywhere
+from webhook.core.filtering import Filter, same_everywhere
+from webhook.core.memo import Memo
 from webhook.core.node_index import NodeIndex
-from webhook.core.objects import Node, NodeSelector, Pod, Taint
+from webhook.core.objects import Node, NodeSelector, Pod, Taint, Toleration
 from webhook.core.selectors import tolerates
 
 NodeTest = Callable[[Node], bool]
@@ -38,6 +39,8 @@ CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", value="", effect="
 # Taints that say how a node is, not whom it is for; so they do not make its domain ineligible.
 CONDITION_TAINTS: Final = "node.kubernetes.io/"
 REPELLING: Final = ("NoSchedule", "NoExecute")
+
+FEW_TOLERATIONS: Final = 8
 
 
 def node_filters(pod: Pod, topology_key: str, *, selects: NodeTest, tolerated: NodeTest) -> Iterator[Filter]:
@@ -67,7 +70,7 @@ def names_filter(pod: Pod) -> Filter | None:
 def is_for_others(pod: Pod, node: Node) -> bool:
     """Whether the node's taints are for others than the pod, apart from those that say how the node is."""
     return not all(
-        taint.key.startswith(CONDITION_TAINTS) or tolerates(pod.tolerations, taint)
+        taint.key.startswith(CONDITION_TAINTS) or _tolerates(pod, taint)
         for taint in node.taints
         if taint.effect in REPELLING
     )
@@ -82,9 +85,7 @@ def tolerating(pod: Pod) -> NodeTest:
     """Whether the pod tolerates all of a node's taints that repel."""
 
     def tolerated(node: Node) -> bool:
-        return not node.taints or all(
-            tolerates(pod.tolerations, taint) for taint in node.taints if taint.effect in REPELLING
-        )
+        return not node.taints or all(_tolerates(pod, taint) for taint in node.taints if taint.effect in REPELLING)
 
     return tolerated
 
@@ -104,8 +105,29 @@ def selecting(pod: Pod, index: NodeIndex) -> NodeTest:
     return lambda node: _has_selected_labels(pod, node) and node.name in allowed()
 
 
+class _Tolerance(dict[Taint, bool]):
+    """Whether very many tolerations tolerate a taint, looked at once for all nodes that have it."""
+
+    def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
+        super().__init__()
+        self._tolerations = tolerations
+
+    def __missing__(self, taint: Taint) -> bool:
+        self[taint] = tolerates(self._tolerations, taint)
+        return self[taint]
+
+
+_tolerance_of: Final = Memo(_Tolerance)
+
+
+def _tolerates(pod: Pod, taint: Taint) -> bool:
+    if len(pod.tolerations) <= FEW_TOLERATIONS:
+        return tolerates(pod.tolerations, taint)
+    return _tolerance_of(pod.tolerations)[taint]
+
+
 def _can_compare(pod: Pod, index: NodeIndex) -> bool:
-    return pod.node_affinity is None or index.comparisons(pod.node_affinity) <= MOST_COMPARISONS
+    return pod.node_affinity is None or index.can_compare((pod.node_affinity,))
 
 
 def _has_selected_labels(pod: Pod, node: Node) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from webhook.core.filtering import MOST_COMPARISONS
 from webhook.core.memo import Memo
 from webhook.core.objects import Node, NodeSelector, NodeSelectorTerm
-from webhook.core.selectors import matches_node
+from webhook.core.selectors import matches_node, matches_term, size_of
 
 # Operators that no node without the label can satisfy.
 NEED_THE_LABEL: Final = ("Exists", "Gt", "Lt")
@@ -27,16 +28,27 @@ class NodeIndex:
         if not selectors:
             yield from self.by_name.values()
             return
+        first, *others = selectors
         seen: set[str] = set()
-        for term in dict.fromkeys(selectors[0].terms):
+        for term in dict.fromkeys(first.terms):
             for node in self._narrowed(term):
-                if node.name not in seen and all(matches_node(selector, node) for selector in selectors):
+                if (
+                    node.name not in seen
+                    and matches_term(term, node)
+                    and all(matches_node(other, node) for other in others)
+                ):
                     seen.add(node.name)
                     yield node
 
-    def comparisons(self, selector: NodeSelector) -> int:
-        """How many times a node is compared with a term to find those that the selector allows."""
-        return sum(len(self._narrowed(term)) for term in dict.fromkeys(selector.terms))
+    def can_compare(self, selectors: Sequence[NodeSelector]) -> bool:
+        """Whether the nodes that every one of the selectors allows can be found in the time of a request."""
+        terms = sum(size_of(term) for selector in selectors for term in selector.terms)
+        return terms * len(self.by_name) <= MOST_COMPARISONS or self._comparisons(selectors) <= MOST_COMPARISONS
+
+    def _comparisons(self, selectors: Sequence[NodeSelector]) -> int:
+        first, *others = selectors
+        beside = sum(size_of(term) for other in others for term in other.terms)
+        return sum(len(self._narrowed(term)) * (size_of(term) + beside) for term in dict.fromkeys(first.terms))
 
     def _narrowed(self, term: NodeSelectorTerm) -> Collection[Node]:
         """Nodes among which are all that match the term."""

@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.core.memo import Memo
 from webhook.core.objects import Node
-from webhook.core.selectors import matches_node
+from webhook.core.selectors import matches_node, size_of
 from webhook.core.shared import Shelves
 from webhook.core.storage import PersistentVolume
 
@@ -16,17 +16,21 @@ _Place = tuple[str, str]
 
 _ANYWHERE: Final = ("", "")
 
+ENOUGH_TERMS: Final = 16
+
 
 class Pool(Collection[PersistentVolume]):
     """Volumes of one class. It never changes: `changed` makes another one, and shares what is the same."""
 
-    __slots__ = ("_by_name", "_by_place", "_kept", "_tied")
+    __slots__ = ("_by_name", "_by_place", "_kept", "_tied", "terms")
 
     def __init__(self, volumes: Iterable[PersistentVolume] = ()) -> None:
         self._by_name: dict[str, PersistentVolume] = {}
         self._by_place = Shelves[_Place, str, PersistentVolume]()
         self._kept = Shelves[tuple[str, str], str, PersistentVolume]()
         self._tied = 0
+        self.terms = 0
+        """Of the volumes' node affinities, as far as one has more than anybody needs."""
         for volume in volumes:
             self._put(volume)
 
@@ -63,7 +67,8 @@ class Pool(Collection[PersistentVolume]):
         """The pool with these volumes as they are now (None: gone), and the same ones besides."""
         other = Pool()
         other._by_name = dict(self._by_name)
-        other._by_place, other._kept, other._tied = self._by_place.copy(), self._kept.copy(), self._tied
+        other._by_place, other._kept = self._by_place.copy(), self._kept.copy()
+        other._tied, other.terms = self._tied, self.terms
         for name, volume in volumes.items():
             other._take(name)
             if volume is not None:
@@ -73,6 +78,7 @@ class Pool(Collection[PersistentVolume]):
     def _put(self, volume: PersistentVolume) -> None:
         self._by_name[volume.name] = volume
         self._tied += volume.node_affinity is not None
+        self.terms += _more_terms(volume)
         for place in _places_of(volume):
             self._by_place.own(place)[volume.name] = volume
         if volume.claim is not None:
@@ -83,10 +89,17 @@ class Pool(Collection[PersistentVolume]):
         if volume is None:
             return
         self._tied -= volume.node_affinity is not None
+        self.terms -= _more_terms(volume)
         for place in _places_of(volume):
             self._by_place.drop(place, name)
         if volume.claim is not None:
             self._kept.drop((volume.claim.namespace, volume.claim.name), name)
+
+
+def _more_terms(volume: PersistentVolume) -> int:
+    """How many terms its node affinity has beyond those that one may need."""
+    terms = volume.node_affinity.terms if volume.node_affinity is not None else ()
+    return max(sum(map(size_of, terms)) - ENOUGH_TERMS, 0)
 
 
 def _places_of(volume: PersistentVolume) -> set[_Place]:

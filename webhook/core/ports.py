@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from webhook.core.filtering import Filter, Victims, is_victim
@@ -15,6 +16,9 @@ def ports_filter(pod: Pod, occupancy: Occupancy) -> Filter | None:
     """The filter for a pod that takes host ports; None for any other."""
     if not pod.host_ports:
         return None
+    wanted: dict[tuple[int, str], list[str]] = {}
+    for port in pod.host_ports:
+        wanted.setdefault((port.port, port.protocol), []).append(port.address)
 
     def judge(node: Node, victims: Victims) -> str | None:
         taken = (
@@ -23,12 +27,12 @@ def ports_filter(pod: Pod, occupancy: Occupancy) -> Filter | None:
             if other.host_ports and not is_victim(other, victims)
             for port in other.host_ports
         )
-        return NO_FREE_PORT if any(_overlaps(port, wanted) for port in taken for wanted in pod.host_ports) else None
+        return NO_FREE_PORT if any(_overlaps(port, wanted) for port in taken) else None
 
     return Filter("NodePorts", judge, resolvable=True)
 
 
-def _overlaps(one: HostPort, other: HostPort) -> bool:
-    if (one.port, one.protocol) != (other.port, other.protocol):
-        return False
-    return one.address == other.address or ALL_ADDRESSES in (one.address, other.address)
+def _overlaps(taken: HostPort, wanted: Mapping[tuple[int, str], Sequence[str]]) -> bool:
+    """Whether a port is one of those that are wanted (by number and protocol: the addresses)."""
+    addresses = wanted.get((taken.port, taken.protocol), ())
+    return any(taken.address == address or ALL_ADDRESSES in (taken.address, address) for address in addresses)

@@ -137,6 +137,10 @@ OBSTACLES: Final = (
         Remedy("no node has the storage it asks for; add some", "Free storage, or add a node that has some."),
     ),
     Obstacle(
+        (volumes.TOO_MANY_TERMS, binding.TOO_MANY_TERMS),
+        Remedy("node affinity of its volumes is too large", "Give its volumes, or their class, fewer terms."),
+    ),
+    Obstacle(
         (attaching.TOO_MANY_VOLUMES,),
         Remedy("nodes can attach no more volumes; add one", "Add a node: those there attach no more volumes."),
     ),

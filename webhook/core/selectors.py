@@ -25,6 +25,10 @@ from webhook.core.objects import (
 # The one field by which a node can be selected.
 NAME_FIELD: Final = "metadata.name"
 
+# More requirements, or values of one, than anybody needs who has not made them by a program.
+PARTS: Final = 16
+VALUES: Final = 16
+
 # Labels are compared by Gt and Lt as 64-bit integers; Python's int() would also take "1_000" and " 1".
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _NAME: Final = re.compile(r"(?=.{1,63}\Z)[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
@@ -54,7 +58,26 @@ def is_usable(selector: LabelSelector) -> bool:
 
 def matches_node(selector: NodeSelector | None, node: Node) -> bool:
     """Whether a node selector selects the node; None (no restriction) does, one without terms does not."""
-    return selector is None or any(_matches_term(term, node) for term in selector.terms)
+    return selector is None or any(matches_term(term, node) for term in selector.terms)
+
+
+def matches_term(term: NodeSelectorTerm, node: Node) -> bool:
+    """Whether one term of a node selector selects the node."""
+    if _is_empty(term):
+        return False
+    return all(_matches_field(requirement, node) for requirement in term.match_fields) and all(
+        _matches(requirement, node.labels) and _is_usable(requirement) for requirement in term.match_expressions
+    )
+
+
+def size_of(selector: NodeSelectorTerm | LabelSelector | None) -> int:
+    """How many ordinary comparisons one comparison with it may take: 1, unless it has very many parts."""
+    if selector is None:
+        return 1
+    fields = selector.match_fields if isinstance(selector, NodeSelectorTerm) else ()
+    labels = 0 if isinstance(selector, NodeSelectorTerm) else len(selector.match_labels)
+    parts = labels + sum(1 + len(each.values) // VALUES for each in (*selector.match_expressions, *fields))
+    return 1 + parts // PARTS
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
@@ -85,14 +108,6 @@ def _named_nodes(term: NodeSelectorTerm) -> set[str]:
         for requirement in term.match_fields
         if requirement.key == NAME_FIELD and requirement.operator == "In" and len(requirement.values) == 1
     }
-
-
-def _matches_term(term: NodeSelectorTerm, node: Node) -> bool:
-    if _is_empty(term):
-        return False
-    return all(_matches_field(requirement, node) for requirement in term.match_fields) and all(
-        _matches(requirement, node.labels) and _is_usable(requirement) for requirement in term.match_expressions
-    )
 
 
 def _matches_field(requirement: Requirement, node: Node) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.core.memo import Memo
 from webhook.core.objects import Node
-from webhook.core.selectors import matches_labels
+from webhook.core.selectors import matches_labels, size_of
 from webhook.core.storage import StorageCapacity
 
 
@@ -27,6 +27,10 @@ class Space:
             for each in self._by_place.get((storage_class, *place), ()):
                 if matches_labels(each.topology, node.labels):
                     yield each
+
+    def terms(self, storage_class: str) -> int:
+        """How much has to be compared with every node."""
+        return sum(size_of(each.topology) for each in self._by_place.get((storage_class, "", ""), ()))
 
 
 space_of: Final = Memo(Space)

@@ -12,7 +12,7 @@ from webhook.core.node_filters import ANY_NODE, NodeTest
 from webhook.core.node_index import NodeIndex
 from webhook.core.objects import LabelSelector, Node, Pod, PodOnNode, SpreadConstraint
 from webhook.core.occupancy import Occupancy
-from webhook.core.selectors import is_usable, matches_labels
+from webhook.core.selectors import is_usable, matches_labels, size_of
 
 SKEWED: Final = "node(s) didn't match pod topology spread constraints"
 NO_LABEL: Final = "node(s) didn't match pod topology spread constraints (missing required label)"
@@ -49,7 +49,7 @@ def spreading_filter(
     if any(each.selector is not None and not is_usable(each.selector) for each in pod.spread):
         return same_everywhere("PodTopologySpread", UNUSABLE)
     everybody = len(index.by_name) + occupancy.crowd.size
-    if len(pod.spread) * everybody > MOST_COMPARISONS:
+    if sum(size_of(each.selector) for each in pod.spread) * everybody > MOST_COMPARISONS:
         return same_everywhere("PodTopologySpread", TOO_MANY)
     # A node that lacks one of the keys counts for none of the constraints.
     nodes = index.having([each.topology_key for each in pod.spread])

@@ -19,6 +19,8 @@ from webhook.core.storage import Volumes
 # The scheduler's own words.
 AFFINITY_CONFLICT: Final = "node(s) didn't match PersistentVolume's node affinity"
 NO_VOLUME: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+# Ours.
+TOO_MANY_TERMS: Final = "the node affinity of the pod's volumes has too many terms for so many nodes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ def volume_verdict(pod_claims: Sequence[Claim], volumes: Volumes, nodes: Iterabl
     affinities = _volume_affinities(pod_claims, volumes)
     if not affinities:
         return VolumeVerdict(bound)
+    if not index.can_compare(affinities):
+        return VolumeVerdict(bound, frozenset(), TOO_MANY_TERMS, data)
     return VolumeVerdict(bound, frozenset(node.name for node in index.matching(affinities)), "", data)
 
 
@@ -74,7 +78,7 @@ def sole_domain(affinities: Sequence[NodeSelector], index: NodeIndex, topology_k
     A domain that all the volumes name counts even if it has no node now: a regional disk does not become a
     zonal one when the last node of its other zone goes, and local data is not forgotten with its node.
     """
-    if not affinities:
+    if not affinities or not index.can_compare(affinities):
         return ""
     found: set[str] = set()
     for node in index.matching(affinities):
