@@ -150,10 +150,7 @@ class Kubelet:
                     self.ready.pop(uid, None)
             word = "True" if ready else "False"
             conditions = [{"type": kind, "status": word} for kind in ("Ready", "ContainersReady", "Initialized")]
-            # Without an address it would be no endpoint of its Service.
-            address = address_of(uid)
-            status: Object = {"podIP": address, "podIPs": [{"ip": address}], "conditions": conditions}
-            self._write_status(running, {"phase": "Running" if ready else "Pending", **status})
+            self._write_status(running, {"phase": "Running" if ready else "Pending", "conditions": conditions})
 
     def _write_status(self, running: RunningPod, status: Object) -> None:
         with contextlib.suppress(ApiError):
@@ -181,8 +178,3 @@ class Kubelet:
         thread = threading.Thread(target=guarded, daemon=True)
         self._threads.append(thread)
         thread.start()
-
-
-def address_of(uid: str) -> str:
-    """A pod's address, at which nobody listens: it is only written down."""
-    return ".".join(["10", *(str(int(uid[place : place + 2], 16)) for place in (0, 2, 4))])
