@@ -123,7 +123,9 @@ def expected_volumes(members: Iterable[Member], volumes: Volumes) -> frozenset[s
 def _taken(members: Iterable[Member], volumes: Volumes, taken: set[str]) -> frozenset[str]:
     """The volumes that are taken once these members have theirs, after those that are taken already."""
     for member in members:
-        claims = waiting_claims(member.claims, volumes)
+        waiting = waiting_claims(member.claims, volumes)
+        # Where the class has no volumes there is nothing to take, however many wait for one that is made.
+        claims = [claim for claim in waiting if pool_of(volumes.of_class.get(claim.storage_class, ()))]
         _without_volume(member.node, claims, {claim.name: _candidates(claim, volumes) for claim in claims}, taken)
     return frozenset(taken)
 
