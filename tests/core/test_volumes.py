@@ -80,6 +80,42 @@ def test_all_claims_of_the_pod_narrow_the_nodes(claims, nodes):
     assert reasons(found) == {name: AFFINITY_CONFLICT for name in ("n1", "n2", "n3") if nodes and name not in nodes}
 
 
+def one_term(*requirements: Requirement, fields: tuple[Requirement, ...] = ()) -> NodeSelectorTerm:
+    return NodeSelectorTerm(requirements, fields)
+
+
+@pytest.mark.parametrize(
+    ("terms", "nodes"),
+    [
+        pytest.param([one_term(Requirement(ZONE, "NotIn", ("za",)))], {"n2", "n3"}, id="NotIn"),
+        pytest.param([one_term(Requirement(ZONE, "Exists"))], {"n1", "n2", "n3"}, id="Exists"),
+        pytest.param([one_term(Requirement("rack", "DoesNotExist"))], {"n1", "n2", "n3"}, id="DoesNotExist"),
+        pytest.param([one_term(Requirement("rack", "Exists"))], set(), id="a label that no node has"),
+        pytest.param(
+            [one_term(Requirement(ZONE, "In", ("za",))), one_term(Requirement(keys.HOSTNAME, "In", ("n3",)))],
+            {"n1", "n3"},
+            id="one of several terms is enough",
+        ),
+        pytest.param(
+            [one_term(Requirement(ZONE, "In", ("zb",)), Requirement(keys.HOSTNAME, "NotIn", ("n3",)))],
+            {"n2"},
+            id="all requirements of a term",
+        ),
+        pytest.param([one_term(fields=(Requirement("metadata.name", "In", ("n2",)),))], {"n2"}, id="matchFields alone"),
+        pytest.param(
+            [one_term(Requirement(ZONE, "In", ("zb",)), fields=(Requirement("metadata.name", "NotIn", ("n2",)),))],
+            {"n3"},
+            id="matchFields beside labels",
+        ),
+    ],
+)
+def test_a_bound_volume_allows_nodes_by_any_key_operator_and_field(terms, nodes):
+    volume = PersistentVolume("odd", node_affinity=NodeSelector(tuple(terms)))
+    claim = bound("odd")
+
+    assert volume_verdict([claim], make_volumes([claim], [volume]), NODES).nodes == nodes
+
+
 def test_a_claim_that_is_about_to_be_bound_restricts_but_is_no_data_yet():
     found = verdict(make_claim(volume_name="on-n2", phase="Pending"))
 
