@@ -101,7 +101,9 @@ class ApiDoor:
         with closing(response):
             try:
                 listing = read_list(self._chunks(response, end), lambda item: visit(item_of(call, item, named)))
-            except (*NO_ANSWER, RecursionError) as error:
+            except (ValueError, RecursionError):
+                raise call.unknown("the answer is not JSON", response.status) from None
+            except NO_ANSWER as error:
                 raise call.unknown(reason_of(error), response.status) from None
         require_complete(call, listing)
         return version_of(listing)

@@ -70,7 +70,8 @@ def from_kubeconfig(path: str, context: str | None = None, *, clock: Callable[[]
         raise SettingsError(f"kubeconfig {path}: {error}") from error
     except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
         # Their texts may hold a piece of the file, and so of a token.
-        raise SettingsError(f"kubeconfig {path}: cannot be read ({type(error).__name__})") from None
+        kind = "YAML" if isinstance(error, yaml.YAMLError) else "kubeconfig"
+        raise SettingsError(f"kubeconfig {path}: it is no {kind} ({type(error).__name__})") from None
     if token_file is not None:
         _use(configuration, TokenFile(token_file, clock))
     return configuration

@@ -147,6 +147,8 @@ class World:
         answer = admitted(pod, self._reviewer.review(json.dumps(review).encode(), Deadline.after(budget)))
         outcome = answer.audit.get("outcome", Outcome.UNTOUCHED.value)
         node = (answer.node or self._scheduled(group, answer, outcome)) if answer.allowed else ""
+        # It may be held to a node that is lost, by itself or by a record that nobody can read.
+        node = node if node and self.reader.find(NODES, node) is not None else ""
         if node:
             self._run(namespace, name, node)
         why = text(answer.record.get("detail")) or answer.message or answer.audit.get("cause", "")
