@@ -32,6 +32,8 @@ def served(cluster: Ward, refuse: Callable[[str], Refusal | None] = lambda path:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # An answer in one piece: two would wait for each other's acknowledgement.
+        wbufsize = 1 << 16
 
         def log_message(self, format: str, *args: Any) -> None:
             """Nothing: the output is the tests'."""
