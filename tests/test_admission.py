@@ -45,6 +45,21 @@ HOST = "kubernetes.io/hostname"
 # --- members
 
 
+def test_what_a_round_logs_names_its_reviews(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    stand = Stand(*a_v1_world())
+    stand.door.fails("list persistentvolumeclaims", UnknownOutcome("list", "persistentvolumeclaims"), times=1)
+    stand.review(a_pod(), uid="review-7")
+    assert any("deciding shop/db/tikv (reviews review-7) anew" in line for line in caplog.messages)
+
+
+def test_the_pods_claim_is_told_what_its_owner_is_told() -> None:
+    stand = Stand(*a_v1_world(node_count=2))
+    for ordinal in range(3):
+        stand.admit(a_pod(f"db-tikv-{ordinal}"))
+    assert [(notice.reason, notice.claim) for notice in stand.notices] == [("NoSafeNode", "tikv-db-tikv-2")]
+
+
 def test_a_members_node_is_pinned_recorded_and_counted() -> None:
     stand = Stand(*a_v1_world())
     answer = stand.review(a_pod())

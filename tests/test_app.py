@@ -415,6 +415,14 @@ def test_a_failure_of_ours_is_a_500_in_json_and_logged_once(error: Exception, ca
     assert record.levelname == "ERROR"
     assert record.exc_info is not None
     assert record.exc_info[1] is error
+    uid = json.loads(review())["request"]["uid"]
+    assert record.getMessage() == f"review {uid} failed; its failurePolicy decides"
+
+
+def test_a_failure_over_a_body_without_a_uid_is_logged_too(caplog: pytest.LogCaptureFixture):
+    Webhook(raising(ZeroDivisionError())).post(b"{}")
+
+    assert caplog.records[0].getMessage() == "review without uid failed; its failurePolicy decides"
 
 
 def test_an_answer_that_cannot_be_written_as_json_is_a_500():

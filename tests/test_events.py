@@ -6,12 +6,13 @@ import logging
 import re
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from e2e.waiting import wait_until
 
-from webhook.cluster.door import EVENTS, Manifest, Resource
+from webhook.cluster.door import CLAIMS, EVENTS, Manifest, Resource
 from webhook.cluster.memory import MemoryCluster
 from webhook.core.objects import OwnerReference
 from webhook.errors import Forbidden, NotFound, OutOfTime
@@ -109,6 +110,29 @@ def test_an_event_is_on_the_pods_owner_and_says_what_happened(door: Door, record
     assert (event["type"], event["reason"], event["message"]) == ("Warning", "NoSafeNode", "db-tikv-0 waits")
     assert (event["count"], event["firstTimestamp"]) == (1, "2027-01-15T08:00:00Z")
     assert event["source"] == {"component": "tidb-ha-webhook"}
+
+
+def test_the_pods_claim_is_told_too(door: Door, recorder: EventRecorder) -> None:
+    door.cluster.create(CLAIMS, {"metadata": {"name": "tikv-db-tikv-0"}}, namespace="shop", timeout=1)
+    uid = door.cluster.get(CLAIMS, "tikv-db-tikv-0", namespace="shop", timeout=1)["metadata"]["uid"]
+    recorder.record(replace(a_notice(), claim="tikv-db-tikv-0"))
+    all_sent()
+    on_claim, on_owner = sorted(door.events(), key=lambda event: str(event["involvedObject"]["kind"]))
+    assert on_owner["involvedObject"]["name"] == "db-tikv"
+    assert on_claim["involvedObject"] == {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "name": "tikv-db-tikv-0",
+        "namespace": "shop",
+        "uid": uid,
+    }
+    assert (on_claim["reason"], on_claim["message"]) == (on_owner["reason"], on_owner["message"])
+
+
+def test_a_claim_that_is_not_there_is_told_nothing(door: Door, recorder: EventRecorder) -> None:
+    recorder.record(replace(a_notice(), claim="tikv-db-tikv-0"))
+    all_sent()
+    assert [event["involvedObject"]["kind"] for event in door.events()] == ["StatefulSet"]
 
 
 def test_the_same_again_within_the_quiet_time_is_not_sent(door: Door, recorder: EventRecorder, clock: Clock) -> None:

@@ -174,7 +174,7 @@ class Admission:
         """What is ours in the pod is decided anew."""
         manifest, namespace = case.review.pod_manifest, case.pod.namespace
         placing = as_requested(manifest, group, self._with.requests_of, namespace=namespace)
-        return Request(placing, case.deadline, case.arrived)
+        return Request(placing, case.deadline, case.arrived, case.review.uid)
 
     def _placed_before(self, case: Case, group: Group, request: Request) -> Answer | None:
         """The answer to a pod that carries a decision of ours for its own name which is still right, else None."""
@@ -223,7 +223,7 @@ class Admission:
         if not case.review.dry_run and pod.owner is not None and messages.warnings(decision, pod, group):
             reason = decision.cause.value or f"Pod{decision.outcome.value.title().replace('-', '')}"
             message = messages.event_message(decision, pod, group)
-            self._with.notify(Notice(pod.namespace, pod.owner, reason, message))
+            self._with.notify(Notice(pod.namespace, pod.owner, reason, message, pod.first_claim))
 
     def _response(self, case: Case, group: Group, result: PatchResult) -> dict[str, Any]:
         decision = result.decision

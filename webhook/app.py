@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Any, Final
 
-from flask import Flask, Response, request
+from flask import Flask, Response, g, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge, UnsupportedMediaType
 
 from webhook.admission import Reviewer
-from webhook.core.review import deny
+from webhook.core.review import deny, uid_in
 from webhook.deadline import Deadline
 from webhook.durations import parse_go_duration
 from webhook.errors import ReviewError
@@ -69,6 +69,9 @@ def create_app(
             return _json(200, admission.review(body, Deadline(arrival + budget, clock)))
         except ReviewError as error:
             return _unreadable(error)
+        except Exception:
+            g.uid = uid_in(body)
+            raise
 
     def count(response: Response) -> Response:
         if responded is not None:
@@ -123,7 +126,7 @@ def _refused(error: HTTPException) -> Response:
 
 def _failed(error: Exception) -> Response:
     """The edge at which every surprise ends: logged once, and left to the failurePolicy."""
-    logger.error("a request failed; its failurePolicy decides", exc_info=error)
+    logger.error("review %s failed; its failurePolicy decides", g.get("uid") or "without uid", exc_info=error)
     return _json(500, {"error": f"internal error: {type(error).__name__}"})
 
 

@@ -1,4 +1,4 @@
-"""Events on a pod's owner: what `kubectl describe` shows of a decision that somebody should know about.
+"""Events on a pod's owner and on its claim: what `kubectl describe` shows of a decision that somebody should know.
 
 An event is a courtesy: it never holds an answer up, and is dropped when the line of waiting ones is full. Texts
 are the same for one cause, so one thing that goes on is one event whose count grows.
@@ -10,17 +10,17 @@ import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from queue import Empty, Full, Queue
 from threading import Lock, Thread
 from time import monotonic, time
 from typing import Any, Final
 
-from webhook.cluster.door import EVENTS, Door
+from webhook.cluster.door import CLAIMS, EVENTS, Door
 from webhook.core.objects import OwnerReference
-from webhook.core.shapes import integer
-from webhook.errors import ApiError, Conflict, OutOfTime
+from webhook.core.shapes import inside, integer, text
+from webhook.errors import ApiError, Conflict, NotFound, OutOfTime
 
 logger = logging.getLogger(__name__)
 
@@ -39,12 +39,16 @@ MOST_OF_A_NAME: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """An event to be sent: on `owner` in `namespace`, `reason` in CamelCase, `message` of at most 1024 characters."""
+    """An event to be sent: on `owner` in `namespace`, `reason` in CamelCase, `message` of at most 1024 characters.
+
+    `claim`: the PersistentVolumeClaim that is told too, by name, "" for none. It outlives pod and owner.
+    """
 
     namespace: str
     owner: OwnerReference
     reason: str
     message: str
+    claim: str = ""
 
 
 class EventRecorder:
@@ -120,6 +124,20 @@ class EventRecorder:
                 logger.exception("event not sent")
 
     def _send(self, notice: Notice) -> None:
+        self._send_one(notice)
+        claim = self._claim(notice) if notice.claim else None
+        if claim is not None:
+            self._send_one(replace(notice, owner=claim))
+
+    def _claim(self, notice: Notice) -> OwnerReference | None:
+        """The claim by its uid, without which nobody would find the event; None if it is not there."""
+        try:
+            found = self._door.get(CLAIMS, notice.claim, namespace=notice.namespace, timeout=CALL_TIMEOUT)
+        except NotFound:
+            return None
+        return OwnerReference("v1", CLAIMS.kind, notice.claim, text(inside(found, "metadata", "uid")))
+
+    def _send_one(self, notice: Notice) -> None:
         manifest = self._manifest(notice)
         try:
             self._door.create(EVENTS, manifest, namespace=notice.namespace, timeout=CALL_TIMEOUT)

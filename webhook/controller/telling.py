@@ -73,4 +73,4 @@ class Telling:
 
     def _tell_owner(self, pod: Pod, reason: str, message: str) -> None:
         if pod.owner is not None:
-            self._notify(Notice(pod.namespace, pod.owner, reason, message))
+            self._notify(Notice(pod.namespace, pod.owner, reason, message, pod.first_claim))

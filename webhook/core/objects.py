@@ -155,6 +155,11 @@ class Pod:
     ephemeral_claims: tuple[Claim, ...] = ()
 
     @property
+    def first_claim(self) -> str:
+        """The name of its first claim, "" if it has none."""
+        return next(iter(self.claim_names), "")
+
+    @property
     def finished(self) -> bool:
         """Whether the pod has run to its end and holds neither node nor data open."""
         return self.phase in ("Succeeded", "Failed")

@@ -69,6 +69,14 @@ class Review:
     kind: str
 
 
+def uid_in(body: bytes) -> str:
+    """The uid of a review that was parsed before, for the log; "" where there is none."""
+    try:
+        return parse_review(body).uid
+    except ReviewError as error:
+        return error.uid or ""
+
+
 def parse_review(body: bytes) -> Review:
     """The review in a request body.
 

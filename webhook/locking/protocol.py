@@ -56,16 +56,23 @@ class GroupCluster(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """One pod that waits for a place. `arrived` is of the deadline's clock."""
+    """One pod that waits for a place. `arrived` is of the deadline's clock, `uid` of the review, "" without one."""
 
     placing: Placing
     deadline: Deadline
     arrived: float
+    uid: str = ""
 
     @property
     def member(self) -> str:
         """The pod's name."""
         return self.placing.pod.name
+
+
+def described(group: Group, requests: Iterable[Request]) -> str:
+    """A group and the reviews of a round, for the log."""
+    uids = sorted(request.uid for request in requests if request.uid)
+    return f"{group} (reviews {', '.join(uids)})" if uids else str(group)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from webhook.core import options
 from webhook.core.model import Decision, Group
 from webhook.core.outcomes import Cause, Outcome
 from webhook.locking.looking import look
-from webhook.locking.protocol import Answer, Request
+from webhook.locking.protocol import Answer, Request, described
 from webhook.locking.round import Round
 from webhook.locking.tools import RoundTools
 
@@ -127,7 +127,7 @@ class GroupQueues:
             Round(group, tickets, self._tools, deliver).run()
         except Exception:
             # The edge of this thread. A defect of ours must not end it: others wait in the queue.
-            logger.exception("a round of %s failed; its pods get the guard", group)
+            logger.exception("a round of %s failed; its pods get the guard", described(group, tickets))
         finally:
             for ticket in tickets.values():
                 ticket.answered.set()

@@ -92,7 +92,7 @@ class Round:
     def _decide_anew(self, error: ApiError) -> None:
         """Nobody knows what became of a call."""
         if str(error) != self._waiting.trouble:
-            logger.info("outcome unknown, deciding %s anew: %s", self._group, error)
+            logger.info("outcome unknown, deciding %s anew: %s", str(self._waiting), error)
         self._waiting.trouble = str(error)
         self._waiting.unknown += 1
         self._waiting.back_off()

@@ -12,7 +12,7 @@ from webhook.core.outcomes import Cause, Outcome
 from webhook.deadline import Deadline
 from webhook.errors import Forbidden
 from webhook.just_started import FORBIDDEN_WAIT, MOST_FORBIDDEN
-from webhook.locking.protocol import Answer, Effort, Request
+from webhook.locking.protocol import Answer, Effort, Request, described
 from webhook.locking.tools import RoundTools
 
 # No decision is begun, and no write sent, with less than this left of a request's budget (s).
@@ -31,7 +31,7 @@ class WaitingRequests:
     def __init__(
         self, group: Group, requests: Iterable[Request], tools: RoundTools, deliver: Callable[[Request, Answer], None]
     ) -> None:
-        self._component = group.component
+        self._group = group
         # What was read last counts until this round has read it.
         self._carriers = tools.memory.carriers(group)
         self._open = {request.member: request for request in requests}
@@ -39,6 +39,10 @@ class WaitingRequests:
         self._deliver = deliver
         self.attempts = self.conflicts = self.unknown = self._forbidden = 0
         self.trouble = self._not_allowed = ""
+
+    def __str__(self) -> str:
+        """For the log: of which group they are, and which reviews."""
+        return described(self._group, self.requests())
 
     def requests(self) -> tuple[Request, ...]:
         """Those without an answer."""
@@ -90,7 +94,7 @@ class WaitingRequests:
         self._carriers = carriers
 
     def _options_of(self, request: Request) -> Options:
-        return options.of_pod(self._component, request.placing.pod, self._carriers)
+        return options.of_pod(self._group.component, request.placing.pod, self._carriers)
 
     def deadline(self) -> Deadline:
         """The latest deadline of those that wait: what bounds the round's calls."""
