@@ -268,6 +268,21 @@ def test_where_members_tolerate_a_taint_of_their_nodes_new_ones_have_it_too():
     assert after.title == "add 1 node, like b0"
 
 
+def test_new_nodes_come_with_disks_like_those_of_the_node_that_they_are_like():
+    made = [*nodes(3), *(a_volume(f"pv{number}", f"n{number}") for number in range(1, 4)), a_volume("any")]
+    stand = a_stand("pd", made=made, there=0)
+    for name in ("pv1", "pv2", "pv3"):
+        spec = {"storageClassName": "local", "accessModes": ["ReadWriteOnce"]}
+        stand.patch(PERSISTENT_VOLUMES, name, {"spec": spec, "status": {"phase": "Available"}})
+    stand.patch(STORAGE_CLASSES, "local", {"provisioner": "kubernetes.io/no-provisioner"})
+    stand.cluster.create(CLAIMS, a_claim("pd-db-pd-3", labels_v1("pd")), namespace=SPACE, timeout=1)
+
+    _, _, full, added = stages(stand, "scale:db-pd=3", "scale:db-pd=4", "add-nodes:1")
+
+    assert where(full)["db-pd-3"] == ""
+    assert where(added) == {"db-pd-3": "new-1"}
+
+
 def test_a_node_that_is_not_ready_is_not_what_new_ones_are_like():
     _, after = stages(Stand(a_node("n1", ready=False), a_node("n2", cpu="4")), "add-nodes:1")
 

@@ -1,4 +1,4 @@
-"""The nodes that a simulation adds: like one of those that members run on now."""
+"""The nodes that a simulation adds, with their disks: like one of those that members run on now."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, Final
 
-from webhook.cluster.door import NODES, Manifest
+from webhook.cluster.door import NODES, PERSISTENT_VOLUMES, Manifest
 from webhook.core import keys
 from webhook.core.audited import ZONE
 from webhook.core.shapes import inside, items, mapping, text
@@ -32,7 +32,28 @@ def add_nodes(world: World, step: AddNodes) -> str:
     free = (name for number in range(1, len(taken) + step.count + 1) if (name := f"new-{number}") not in taken)
     for name, _ in zip(free, range(step.count), strict=False):
         world.cluster.create(NODES, _node_like(pattern, name, step.zone), timeout=TIMEOUT)
+        for volume in _volumes_like(world, pattern, name):
+            world.cluster.create(PERSISTENT_VOLUMES, volume, timeout=TIMEOUT)
     return f"like {pattern['metadata']['name']}"
+
+
+def _volumes_like(world: World, pattern: Manifest, name: str) -> list[Manifest]:
+    """The volumes on the disks of a new node: as many as those that only its pattern can use, and all free."""
+    host = inside(pattern, "metadata", "labels", keys.HOSTNAME)
+    found = []
+    for volume in world.reader.list(PERSISTENT_VOLUMES).items:
+        if inside(volume, "spec", "nodeAffinity") == _of_host(host):
+            spec = {key: value for key, value in volume["spec"].items() if key != "claimRef"}
+            metadata = {"name": f"{volume['metadata']['name']}-{name}"}
+            spec["nodeAffinity"] = _of_host(name)
+            found.append({"metadata": metadata, "spec": spec, "status": {"phase": "Available"}})
+    return found
+
+
+def _of_host(name: Any) -> Manifest:
+    """The node affinity of a volume on one host's disk."""
+    expression = {"key": keys.HOSTNAME, "operator": "In", "values": [name]}
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
 
 
 def _pattern(world: World, nodes: Sequence[Manifest]) -> Manifest:
