@@ -128,8 +128,10 @@ def test_three_stores_stacked_before_the_webhook_came_return_with_a_warning_each
 
     at_once(go_on)
     members = {f"{cluster}-tikv-{ordinal}" for cluster in clusters for ordinal in range(3)}
-    events = api.wait_for(
-        "Event", lambda found: len(found) == len(members), place.namespace, fields="reason=PodReturned", timeout=20
-    )
-    assert {event["message"].split()[0] for event in events} == members
-    assert {event.get("count", 1) for event in events} == {1}
+    for kind in ("StatefulSet", "PersistentVolumeClaim"):
+        fields = f"reason=PodReturned,involvedObject.kind={kind}"
+        events = api.wait_for(
+            "Event", lambda found: len(found) == len(members), place.namespace, fields=fields, timeout=20
+        )
+        assert {event["message"].split()[0] for event in events} == members
+        assert {event.get("count", 1) for event in events} == {1}

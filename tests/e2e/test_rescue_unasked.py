@@ -49,7 +49,7 @@ def test_a_pinned_pod_on_a_cordoned_node_is_not_freed_while_the_configuration_is
             event = wait_event(place, "PodNotFreed", waiting["metadata"]["name"])
 
             assert f"MutatingWebhookConfiguration {name} is not there" in event["message"]
-            assert event["involvedObject"]["name"] == "db-tikv"
+            assert event["involvedObject"]["name"] in ("db-tikv", f"tikv-{waiting['metadata']['name']}")
             assert waiting["metadata"]["uid"] in {pod["metadata"]["uid"] for pod in place.pods()}
             assert leader(webhook).metrics()[UNFREED] == 1
 

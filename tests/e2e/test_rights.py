@@ -72,7 +72,7 @@ def test_a_right_that_is_missing_is_named_and_once_it_is_granted_members_are_pla
             "Event",
             lambda found: {event["involvedObject"]["name"] for event in found} == {f"{name}-tikv" for name in clusters},
             place.namespace,
-            fields="reason=ApiForbidden",
+            fields="reason=ApiForbidden,involvedObject.kind=StatefulSet",
         )
         assert all(f"{VERB} {RESOURCE}" in event["message"] for event in events)
 
