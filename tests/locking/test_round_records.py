@@ -66,6 +66,25 @@ def test_a_record_of_a_newer_format_that_changes_is_respected_anew(stand: Stand)
         stand.clock.elapsed += EXPIRY - 1
 
 
+def write_ledger(stand: Stand, token: str, node: str) -> None:
+    """Another replica's only entry: for the pod that is asked for here."""
+    claim = stand.cluster.get(CLAIMS, LOCK, namespace=SPACE, timeout=1)["metadata"]["uid"]
+    entry = {"token": token, "member": "db-tikv-0", "claim": claim, "node": node, "domain": node}
+    ledger = {"v": 1, "entries": [{**entry, "key": keys.HOSTNAME, "time": START}]}
+    stand.patch(CLAIMS, LOCK, {"metadata": {"annotations": {keys.LOCK: json.dumps(ledger)}}})
+
+
+def test_an_entry_that_its_writer_has_taken_away_is_not_put_back_by_an_attempt_whose_swap_was_refused(
+    stand: Stand,
+) -> None:
+    """A create that is tried again while the webhook still works on the first try: two replicas decide for one pod."""
+    write_ledger(stand, "rival0001", "n1")
+    stand.door.happens(SWAP, lambda: write_ledger(stand, "rival0002", "n2"))
+    answer = ask(stand).only
+    assert (answer.decision.node, answer.effort.attempts) == ("n2", 2)
+    assert [entry["token"] for entry in stand.ledger()] == [answer.token]
+
+
 RUBBISH = [
     "",
     "null",

@@ -49,8 +49,14 @@ class RecordWriter:
         annotations = ledger.ledger_annotations((*kept, *attempt.entries), restored)
         annotations |= ledger.second_record_annotations((), self.unanswered.removable(attempt, attempt.lock))
         self.unanswered.write(attempt.new_tokens)
+        before = dict(self.replaced)
+        # Known before the write is sent, whatever becomes of it; but a swap that was refused has replaced nothing.
         self.replaced.update({entry.token: entry for entry in attempt.live if entry not in kept})
-        self._swap(attempt.lock, annotations)
+        try:
+            self._swap(attempt.lock, annotations)
+        except Conflict:
+            self.replaced = before
+            raise
 
     def write_second_records(self, attempt: Attempt) -> None:
         """6. The same entries once more, on another claim, before the answer."""
