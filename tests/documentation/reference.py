@@ -12,8 +12,10 @@ import click
 import yaml
 from chart.chart_values import VALUES, table
 
+from certs.figures import Figures
 from webhook.cli import main
 from webhook.core import keys, options
+from webhook.metrics import Metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "configuration.md"
@@ -41,6 +43,14 @@ CHART = """\
 [README of the chart](../charts/tidb-ha-webhook/README.md) says what belongs together.
 """
 
+METRICS = """\
+## Metrics
+
+`/metrics` on the health address of the webhook and of the controller, and of the container `certs`, in Prometheus' text
+format. Labels have few values: outcomes, causes and kinds are enumerations, components those of members, and of the
+margins of groups the 200 least are shown. A counter ends in `_total`, a histogram in `_bucket`, `_sum` and `_count`.
+"""
+
 # Where each option is looked for.
 _OF_PODS = "pod; v2 group object or generic StatefulSet; TidbCluster, DMCluster or v2 Cluster"
 _OF_GROUPS = "v2 group object or generic StatefulSet; TidbCluster, DMCluster or v2 Cluster"
@@ -65,6 +75,8 @@ def page() -> str:
     parts.append(
         "\n".join(("| option | values (default first) | read from | |", "|---|---|---|---|", *_options())) + "\n"
     )
+    parts.append(METRICS)
+    parts.append("\n".join(("| metric | type | |", "|---|---|---|", *_metrics())) + "\n")
     parts.append(CHART)
     parts.append(table(yaml.safe_load(VALUES.read_text())))
     return "\n".join(parts)
@@ -96,6 +108,17 @@ def _options() -> Iterable[str]:
     for option, where, what in _OPTIONS:
         default = {True: "true", False: "false", None: "unset"}.get(option.default, str(option.default))  # type: ignore[call-overload]
         yield f"| `{option.name}` | `{default}`; {option.right} | {where} | {what} |"
+
+
+def _metrics() -> Iterator[str]:
+    for exposition in (Metrics().exposition(), Figures().exposition()):
+        texts: dict[str, str] = {}
+        for line in exposition.decode().splitlines():
+            name, rest = [*line.split(" ", 3)[2:], "", ""][:2]
+            if line.startswith("# HELP tidb_ha_webhook_"):
+                texts[name] = rest
+            elif line.startswith("# TYPE tidb_ha_webhook_") and not name.endswith("_created"):
+                yield f"| `{name}` | {rest} | {texts[name]} |"
 
 
 if __name__ == "__main__":
