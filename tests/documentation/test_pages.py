@@ -21,12 +21,21 @@ def test_every_command_that_asks_is_described(name: str):
     assert f"## {name}\n" in (DOCS / "operating.md").read_text()
 
 
+def test_the_transcript_shows_every_command_that_asks_and_both_pages_of_metrics():
+    text = (DOCS / "operating-transcript.md").read_text()
+
+    for name in ("why", "audit", "can-drain", "simulate", "doctor"):
+        assert f"\n$ kubectl tidb-ha {name}" in text
+    for which in ("REPLICA", "CONTROLLER"):
+        assert f"\n$ curl -s http://{which}:8081/metrics" in text
+
+
 def test_commands_that_pages_show_exist():
     shown = {
         name
         for path in DOCS.glob("*.md")
         for name in re.findall(r"(?:kubectl tidb-ha|tidb-ha-webhook) ([a-z][a-z-]+)\b", path.read_text())
-        if not path.name.startswith(("design", "install-transcript"))
+        if not path.name.startswith("design") and "transcript" not in path.name
     }
 
     assert shown - set(main.commands) - {"charts"} == set()

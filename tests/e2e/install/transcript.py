@@ -67,9 +67,9 @@ class Page:
         shown = f"python -m certs {command} --in-cluster --namespace {NAMESPACE} --service {release.service}"
         self.show(shown, done.stdout + done.stderr)
 
-    def write(self, head: str) -> None:
+    def write(self, head: str, path: Path = PAGE) -> None:
         """Write the page."""
-        PAGE.write_text("\n\n".join([head.strip(), *self._parts]) + "\n")
+        path.write_text("\n\n".join([head.strip(), *self._parts]) + "\n")
 
 
 def install(page: Page, release: Release) -> None:
