@@ -380,7 +380,8 @@ def test_a_pod_whose_set_is_paused_is_left_alone_until_it_goes_on() -> None:
     stand.patch(ADVANCED_STATEFUL_SETS, "db-tikv", {"metadata": {"annotations": {"paused-reconcile": "true"}}})
     leader = Leader(stand)
     leader.turns(60)
-    assert leader.deleted == []
+    assert (leader.deleted, leader.reasons, leader.figures.waiting) == ([], ["PodCannotRun"], 1)
+    assert "its StatefulSet is paused by the annotation paused-reconcile" in leader.notices[0].message
     stand.patch(ADVANCED_STATEFUL_SETS, "db-tikv", {"metadata": {"annotations": {"paused-reconcile": None}}})
     leader.turns(10)
     assert leader.deleted == ["db-tikv-0"]
@@ -401,7 +402,8 @@ def test_a_v2_pod_whose_cluster_is_paused_or_suspended_is_left_alone(spec: Manif
     cordon(stand, stand.admit(a_v2_pod()).node)
     leader = Leader(stand)
     leader.turns(60)
-    assert leader.deleted == []
+    assert (leader.deleted, leader.reasons) == ([], ["PodCannotRun"])
+    assert "its owner would not create it again: its Cluster is " in leader.notices[0].message
     stand.patch(V2_CLUSTERS, "db", {"spec": {"paused": False, "suspendAction": None}})
     leader.turns(10)
     assert leader.deleted == ["kv-tikv-a1b2c3"]

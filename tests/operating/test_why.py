@@ -21,13 +21,14 @@ from cluster_objects import (
     generic_world,
     labels_v1,
     nodes,
+    v2_instances,
     with_floor,
 )
 from dumps import a_set as a_whole_set
 from operating.asked import an_event, connected, dump, run
 from stand import Stand
 
-from webhook.cluster.door import EVENTS, NODES, PODS, TIKV_GROUPS, TIKVS
+from webhook.cluster.door import EVENTS, NODES, PODS, TIKV_GROUPS, TIKVS, V2_CLUSTERS
 from webhook.core import keys
 from webhook.errors import Forbidden, SettingsError, UnknownOutcome
 from webhook.operating.why import tell
@@ -126,6 +127,39 @@ def test_a_guarded_pod_for_which_there_is_a_place_now_may_be_freed():
     assert "if it were created now: pinned to n3" in head(text)[3]
     assert "n3 is possible" in head(text)[4]
     assert "kubectl delete pod -n shop db-tikv-2" in head(text)[4]
+
+
+def a_place_for_a_guarded_pod() -> Stand:
+    """The third member of a v2 group is guarded, and there is a place for it by now."""
+    suffixes = ("a1b2c3", "d4e5f6", "g7h8i9")
+    stand = Stand(*a_v2_world(), *v2_instances(*suffixes), a_node("n4", unschedulable=True))
+    stand.delete(NODES, "n3")
+    for suffix in suffixes:
+        answer = stand.admit(a_v2_pod(suffix))
+        if answer.node:
+            stand.bind(f"kv-tikv-{suffix}", answer.node)
+    stand.patch(NODES, "n4", {"spec": {"unschedulable": None}})
+    return stand
+
+
+def test_a_pod_that_the_controller_does_not_free_is_not_to_be_deleted_before_that_is_mended():
+    stand = a_place_for_a_guarded_pod()
+    event = an_event("e1", "TiKV", "kv-tikv-g7h8i9 of shop/db/tikv is not deleted", involved="kv-g7h8i9")
+    stand.cluster.create(EVENTS, {**event, "reason": "PodNotFreed"}, namespace=SPACE, timeout=1)
+
+    to_do = head(page(stand, "kv-tikv-g7h8i9"))[4]
+
+    assert "n4 is possible; but mend first what the event PodNotFreed below names" in to_do
+    assert "kubectl delete" not in to_do
+
+
+def test_a_pod_whose_owner_is_paused_is_said_to_wait_for_that():
+    stand = a_place_for_a_guarded_pod()
+    stand.cluster.create(V2_CLUSTERS, an_object(V2_CLUSTERS, "db", spec={"paused": True}), namespace=SPACE, timeout=1)
+
+    to_do = head(page(stand, "kv-tikv-g7h8i9"))[4]
+
+    assert "let its owner go on: its owner would not create it again: its Cluster is paused (spec.paused)" in to_do
 
 
 def test_a_pin_that_cannot_be_kept_shows_the_schedulers_word_and_where_else_it_would_go():

@@ -68,12 +68,14 @@ class Sight:
     """What was found for a held pod as if it were created now.
 
     `problem`: why it cannot run where it is pinned, "" if it can. `unwanted`: why its owner would not create it
-    again, "" if it would. `settling`: the scheduler has chosen a node for one of its claims, and waits for the volume.
+    again, "" if it would; `paused`: why it would not for now. `settling`: the scheduler has chosen a node for one
+    of its claims, and waits for the volume.
     """
 
     decision: Decision
     problem: str = ""
     unwanted: str = ""
+    paused: str = ""
     settling: bool = False
 
 
@@ -123,12 +125,20 @@ def sight(snapshot: Snapshot, placing: Placing, held: Held, decision: Decision) 
         decision=decision,
         problem=_problem(snapshot, placing, held.node) if held.kind is Kind.PINNED else "",
         unwanted=_unwanted(held.pod, snapshot.desired),
+        paused=snapshot.desired.paused,
         settling=any(claim.selected_node and not claim.bound for claim in own),
     )
 
 
 def judge(held: Held, seen: Sight) -> Finding:
     """Whether the pod should be freed."""
+    finding = _judged(held, seen)
+    if finding.verdict is Verdict.FREE and seen.paused:
+        return Finding(Verdict.STUCK, f"its owner would not create it again: {seen.paused}")
+    return finding
+
+
+def _judged(held: Held, seen: Sight) -> Finding:
     decision = seen.decision
     if decision.cause in UNREADABLE:
         return Finding(Verdict.UNKNOWN, decision.detail or decision.cause.value)
@@ -163,8 +173,6 @@ def foreign_guard(held: Held, seen: Sight) -> str:
 
 
 def _unwanted(pod: Pod, desired: Desired) -> str:
-    if desired.paused:
-        return desired.paused
     if desired.members is not None:
         return "" if pod.name in desired.members else "it is not among those that its set wants"
     return "" if pod.name in desired.instances else "its instance is gone, or is being deleted"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from webhook.controller.rescue import Held, Kind, Sight, foreign_guard
+from webhook.controller.rescue import Held, Kind, Sight, Verdict, foreign_guard, judge
 from webhook.core import messages
 from webhook.core.model import Group
 from webhook.core.objects import Pod
-from webhook.core.outcomes import Cause
+from webhook.core.outcomes import PINNING, Cause
 
 REPLACED: Final = "PodReplaced"
 CANNOT_RUN: Final = "PodCannotRun"
@@ -33,6 +33,12 @@ def of_stuck(held: Held, seen: Sight) -> tuple[str, str]:
     Of a guarded one what the webhook would say of it, so that both are one event.
     """
     decision = seen.decision
+    finding = judge(held, seen)
+    if finding.verdict is Verdict.STUCK and seen.paused and decision.outcome in PINNING:
+        return CANNOT_RUN, fitting(
+            f"{held.pod.name} of {held.group} waits, and is left alone though {decision.node} is possible now:"
+            f" {finding.why}"
+        )
     if held.kind is Kind.GUARDED:
         if not messages.warnings(decision, held.pod, held.group):
             return "", ""

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.controller.rescue import Finding, Verdict
+from webhook.controller.texts import NOT_FREED
 from webhook.core import keys
 from webhook.core.counting import guard_key
 from webhook.core.decision_record import largest_counts
 from webhook.core.explanation import Explanation
 from webhook.core.model import Decision, Group
 from webhook.core.objects import Pod
-from webhook.core.outcomes import Cause, Outcome
+from webhook.core.outcomes import PINNING, Cause, Outcome
 from webhook.core.policy import nothing_to_decide
 from webhook.core.texts import TEXTS, text_of
 from webhook.operating.page import listed
@@ -186,12 +187,18 @@ def to_do(story: Story) -> str:
     if story.pod.node_name or story.pod.finished:
         return "nothing"
     if isinstance(story.finding, Finding) and story.finding.verdict is Verdict.FREE:
+        if any(happened.reason == NOT_FREED for happened in story.events.happened):
+            return (
+                f"{story.finding.why}; but mend first what the event {NOT_FREED} below names: do not delete it before"
+            )
         return (
             f"{story.finding.why}: the controller has it created anew within 30 s; where none runs: "
             f"kubectl delete pod -n {story.namespace} {story.name}"
         )
     if isinstance(story.finding, Finding) and story.finding.verdict is Verdict.LEAVE:
         return f"wait: {story.finding.why}"
+    if isinstance(story.finding, Finding) and story.look is not None and story.look.decision.outcome in PINNING:
+        return f"let its owner go on: {story.finding.why}"
     if story.look is None or not story.look.known:
         return "mend what keeps the webhook's data from being read, then ask again"
     text = text_of(story.look.decision)
