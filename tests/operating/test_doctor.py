@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import itertools
 import json
 import socket
 import ssl
@@ -54,7 +55,7 @@ from webhook.cluster.patience import Patience
 from webhook.core import keys
 from webhook.errors import Forbidden, NotFound, UnknownOutcome
 from webhook.operating.doctor.patient import BINDINGS, LEASES, POLICIES, SERVICES
-from webhook.operating.doctor.permissions import SERVING
+from webhook.operating.doctor.permissions import RESCUING, SERVING
 from webhook.operating.doctor.server import OLDEST
 
 
@@ -89,7 +90,7 @@ def test_a_sound_cluster_gets_no_warning_but_for_what_cannot_be_seen_from_outsid
     assert {about: levels for about, levels in found.items() if set(levels.split()) != {"ok"}} == {"certificate": "--"}
     assert "hook.tidb-ha-system has pods.tidb-ha-webhook.io" in said(lines, "configuration")
     assert "replicas and this program: 0.1.0" in said(lines, "versions")
-    assert "hook-0 leads" in said(lines, "controller")
+    assert "hook-0_1a2b3c4d leads" in said(lines, "controller")
     assert "1 group: all as they should be" in said(lines, "groups")
 
 
@@ -192,6 +193,27 @@ def test_the_service_account_of_the_replicas_is_asked_about():
     )
 
 
+def test_the_service_account_of_whoever_leads_the_controller_is_asked_about():
+    ward = installed(placed())
+    for right in (("delete", "pods"), ("get", "mutatingwebhookconfigurations"), ("list", "endpointslices")):
+        ward.denied = {right}
+
+        lines = lines_of(ward)
+
+        assert level(lines, "controller's permissions") == "fail"
+        assert f"may not {' '.join(right)}" in said(lines, "controller's permissions")
+        assert level(lines, "webhook's permissions") == "ok"
+
+
+def test_where_the_leading_pod_is_not_known_its_rights_are_not_asked_about():
+    for holder in ("hook-9_1a2b3c4d", "somebody", ""):
+        ward = installed(placed())
+        patch = {"spec": {"holderIdentity": holder}}
+        ward.merge_patch(LEASES, "tidb-ha-webhook-controller", patch, namespace=SYSTEM, timeout=1)
+        assert level(lines_of(ward), "controller's permissions") == "--"
+    assert level(lines_of(placed()), "controller's permissions") == "--"
+
+
 def test_who_may_not_ask_about_others_is_told_so():
     ward = installed(placed())
     ward.forbidden = {"subjectaccessreviews"}
@@ -202,19 +224,21 @@ def test_who_may_not_ask_about_others_is_told_so():
     assert "kubectl auth can-i create subjectaccessreviews" in text
 
 
-def test_the_rights_that_are_asked_for_are_the_charts():
+def granted_by_the_chart(*places: int) -> set[tuple[str, str, str]]:
+    """Verb, resource and group of each rule of these documents of the chart's roles, but for those on Leases."""
     chart = Path(__file__).parents[2] / "charts/tidb-ha-webhook/templates/rbac.yaml"
-    text = "\n".join(line for line in chart.read_text().split("---")[0].splitlines() if "{{" not in line)
-    granted = {
-        (verb, resource, group)
-        for rule in yaml.safe_load(text)["rules"]
-        for verb in rule["verbs"]
-        for resource in rule["resources"]
-        for group in rule["apiGroups"]
-        if "resourceNames" not in rule
-    }
+    documents = chart.read_text().split("\n---")
+    found = set()
+    for place in places:
+        text = "\n".join(line for line in documents[place].splitlines() if "{{" not in line)
+        for rule in yaml.safe_load(text)["rules"]:
+            found |= set(itertools.product(rule["verbs"], rule["resources"], rule["apiGroups"]))
+    return {right for right in found if right[1] != "leases"}
 
-    assert {(right.verb, right.resource, right.group) for right in SERVING} == granted
+
+def test_the_rights_that_are_asked_for_are_the_charts():
+    assert {(right.verb, right.resource, right.group) for right in SERVING} == granted_by_the_chart(0)
+    assert {(right.verb, right.resource, right.group) for right in RESCUING} == granted_by_the_chart(2, 4)
 
 
 # --- registration

@@ -122,7 +122,7 @@ def installed(ward: Ward, *webhooks: Manifest, replicas: int = 2, image: str = "
     """The chart's objects: the configuration, its Service, the replicas and the leader's Lease."""
     ward.add(WEBHOOKS, "hook.tidb-ha-system", webhooks=list(webhooks) or [a_webhook()])
     ward.add(SERVICES, NAME, SYSTEM, spec={"selector": POD_LABELS})
-    lease = {"holderIdentity": "hook-0", "renewTime": "2027-01-15T08:00:00.000000Z"}
+    lease = {"holderIdentity": "hook-0_1a2b3c4d", "renewTime": "2027-01-15T08:00:00.000000Z"}
     ward.add(LEASES, "tidb-ha-webhook-controller", SYSTEM, spec=lease)
     for number in range(replicas):
         ward.add(PODS, f"hook-{number}", SYSTEM, **a_replica(image))

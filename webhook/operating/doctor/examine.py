@@ -24,6 +24,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("replicas", serving.replicas),
     ("webhook's permissions", permissions.of_the_webhook),
     ("controller", serving.leader),
+    ("controller's permissions", permissions.of_the_controller),
     ("CA bundle", serving.bundle),
     ("certificate", serving.certificate),
     ("selectors", registration.selectors),

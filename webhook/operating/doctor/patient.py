@@ -15,6 +15,7 @@ from webhook.core.shapes import inside, items, mapping, text, texts
 from webhook.errors import ApiError, Forbidden
 from webhook.operating.auditing import Report, report_of
 from webhook.operating.connecting import Connection
+from webhook.settings import CONTROLLER_LEASE
 
 REGISTRATION: Final = "admissionregistration.k8s.io"
 POLICIES: Final = Resource(REGISTRATION, "v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy", namespaced=False)
@@ -116,6 +117,26 @@ class Patient:
         if not selector:
             return ()
         return self.reader.list(PODS, namespace=namespace, labels=dict(selector)).items
+
+    @cached_property
+    def controller_lease(self) -> Manifest | None:
+        """The Lease of the controller: the chart's, by the name of our Service, else that of a replica which leads."""
+        service = next((entry.service for entry in self.own_entries if entry.service), None)
+        if service is None:
+            return None
+        namespace, name, _ = service
+        leases = (
+            self.reader.find(LEASES, lease, namespace=namespace) for lease in (f"{name}-controller", CONTROLLER_LEASE)
+        )
+        return next(filter(None, leases), None)
+
+    @property
+    def leader(self) -> Manifest | None:
+        """The pod that leads the controller, None where nobody does, or it is no pod."""
+        holder = text(inside(self.controller_lease, "spec", "holderIdentity")).rpartition("_")[0]
+        if self.controller_lease is None or not holder:
+            return None
+        return self.reader.find(PODS, holder, namespace=self.controller_lease["metadata"]["namespace"])
 
 
 def not_allowed(error: Forbidden) -> tuple[str, str]:

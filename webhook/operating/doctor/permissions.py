@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 from webhook.cluster.door import Resource
@@ -58,6 +59,17 @@ SERVING: Final = (
 )
 """What the webhook needs. A test compares it with the chart's ClusterRole."""
 
+RESCUING: Final = (
+    *_rights("", "pods", "get delete"),
+    *_rights("apps", "statefulsets", "list"),
+    *_rights("apps.pingcap.com", "statefulsets", "list"),
+    *_rights("pingcap.com", "tidbclusters dmclusters", "list"),
+    *_rights("core.pingcap.com", "clusters", "list"),
+    *_rights("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "get"),
+    *_rights("discovery.k8s.io", "endpointslices", "list"),
+)
+"""What the controller needs beside that: the configuration by its name, EndpointSlices in its namespace."""
+
 
 def of_the_user(patient: Patient) -> Iterator[Line]:
     """Whether whoever runs this may read what the commands read."""
@@ -96,8 +108,42 @@ def of_the_webhook(patient: Patient) -> Iterator[Line]:
             yield ok(about, f"{account} may do all that it has to")
 
 
-def _allowed(patient: Patient, resource: Resource, right: Right, who: Mapping[str, Any]) -> bool:
-    attributes = {"verb": right.verb, "resource": right.resource, "group": right.group}
+def of_the_controller(patient: Patient) -> Iterator[Line]:
+    """Whether the service account of whoever leads the controller may do what it has to."""
+    about = "controller's permissions"
+    leader = None if patient.connection.on_dump else patient.leader
+    if leader is None:
+        yield skip(about, "the pod that leads it is not known")
+        return
+    account, namespace = _account(leader), text(inside(leader, "metadata", "namespace"))
+    only = {
+        "mutatingwebhookconfigurations": {"name": patient.own_entries[0].configuration},
+        "endpointslices": {"namespace": namespace},
+    }
+    missing = [
+        str(right)
+        for right in (*SERVING, *RESCUING)
+        if not _allowed(patient, REVIEWS, right, {"user": account}, only.get(right.resource, {}))
+    ]
+    if missing:
+        yield fail(
+            about,
+            f"{account} may not {listed(missing, 20)}: pods that wait are not freed, or not audited",
+            "install the chart with rbac.create, or grant these verbs",
+        )
+    else:
+        yield ok(about, f"{account} may do all that it has to")
+
+
+def _allowed(
+    patient: Patient,
+    resource: Resource,
+    right: Right,
+    who: Mapping[str, Any],
+    only: Mapping[str, str] = MappingProxyType({}),
+) -> bool:
+    """`only`: the name or the namespace that the right has to be for."""
+    attributes = {"verb": right.verb, "resource": right.resource, "group": right.group, **only}
     review = {"metadata": {}, "spec": {**who, "resourceAttributes": attributes}}
     timeout = time_left(patient.connection.deadline)
     return inside(patient.connection.door.create(resource, review, timeout=timeout), "status", "allowed") is True

@@ -18,9 +18,8 @@ from cryptography import x509
 from webhook.core.manifests import pod_from
 from webhook.core.shapes import inside, items, text
 from webhook.operating.doctor.lines import Line, fail, ok, skip, warn
-from webhook.operating.doctor.patient import LEASES, Entry, Patient
+from webhook.operating.doctor.patient import Entry, Patient
 from webhook.operating.page import listed
-from webhook.settings import CONTROLLER_LEASE
 
 DISTRIBUTION: Final = "tidb-ha-webhook"
 # Days before its end when a certificate should have been renewed: those of the product are at a third of 90 days.
@@ -67,16 +66,10 @@ def leader(patient: Patient) -> Iterator[Line]:
     if patient.connection.on_dump:
         yield skip(about, "this is a dump")
         return
-    service = next((entry.service for entry in patient.own_entries if entry.service), None)
-    if service is None:
+    if not any(entry.service for entry in patient.own_entries):
         yield skip(about, "its namespace is not known")
         return
-    # The chart's, by the name of its Service; else that of a replica which leads beside the webhook.
-    leases = (
-        patient.reader.find(LEASES, name, namespace=service[0])
-        for name in (f"{service[1]}-controller", CONTROLLER_LEASE)
-    )
-    lease = next(filter(None, leases), None)
+    lease = patient.controller_lease
     if lease is None:
         yield warn(
             about,
