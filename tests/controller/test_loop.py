@@ -41,6 +41,7 @@ from webhook.cluster.door import (
     V2_CLUSTERS,
     Manifest,
 )
+from webhook.controller.asking import TRUST
 from webhook.controller.loop import TURN
 from webhook.controller.memory import FIRST_PAUSE, REPLACEMENT_TIME
 from webhook.core import keys
@@ -475,13 +476,42 @@ def test_pods_of_one_group_are_freed_one_after_another() -> None:
     assert per_node(stand) == [1, 1, 1]
 
 
-def test_the_other_groups_do_not_wait() -> None:
+def three_bad_pins() -> tuple[Stand, list[Manifest]]:
+    """Two members of one group and one of another are pinned to nodes that went bad."""
     stand = Stand(*a_v1_world(node_count=6), *pd_world())
-    names = ["db-pd-0", "db-pd-1", "db-tikv-0"]
-    cordon(stand, *{stand.admit(a_pod(name)).node for name in names})
+    pods = [a_pod(name) for name in ("db-pd-0", "db-pd-1", "db-tikv-0")]
+    cordon(stand, *{stand.admit(pod).node for pod in pods})
+    return stand, pods
+
+
+def test_the_other_groups_wait_for_the_first_pod_of_all_to_come_again_with_a_decision() -> None:
+    stand, pods = three_bad_pins()
+    leader = Leader(stand)
+    leader.turns(20)
+    assert leader.deleted == ["db-pd-0"]
+    play_owner(stand, *pods)
+    leader.turns(0)
+    assert sorted(leader.deleted[1:]) == ["db-pd-1", "db-tikv-0"]
+
+
+def test_a_pod_that_does_not_come_again_holds_the_other_groups_up_for_a_time_only() -> None:
+    stand, _ = three_bad_pins()
+    leader = Leader(stand)
+    leader.turns(10 + REPLACEMENT_TIME)
+    assert len(leader.deleted) == 2
+
+
+def test_the_other_groups_wait_again_when_the_last_decision_is_long_ago() -> None:
+    stand, pods = three_bad_pins()
     leader = Leader(stand)
     leader.turns(10)
-    assert sorted(leader.deleted) == ["db-pd-0", "db-tikv-0"]
+    play_owner(stand, *pods)
+    cordon(stand, *[f"n{number}" for number in range(1, 7)], uncordon=True)
+    leader.turns(TRUST)
+    cordon(stand, *{pin_of(pod) for pod in pods_of(stand).values()})
+    before = len(leader.deleted)
+    leader.turns(10)
+    assert len(leader.deleted) == before + 1
 
 
 def test_a_group_whose_pod_nobody_creates_again_goes_on_after_a_time(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,11 +10,12 @@ No pod is created to find out, not even as a dry run: whoever may create pods ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from webhook.cluster.door import ENDPOINT_SLICES, NAMESPACES, WEBHOOKS, Door
 from webhook.cluster.reader import STALE, Reader
+from webhook.controller.memory import LONG_AGO
 from webhook.core import keys
 from webhook.core.decision_record import record_from
 from webhook.core.objects import Pod
@@ -23,6 +24,8 @@ from webhook.core.shapes import inside, items, texts
 from webhook.deadline import Deadline
 
 SERVICE_LABEL: Final = "kubernetes.io/service-name"
+# For so long (s) after a freed pod has come again with a decision the next ones need not wait for each other.
+TRUST: Final = 60.0
 
 
 class Registration:
@@ -56,11 +59,21 @@ class Registration:
 
 
 class Breaker:
-    """Open from when a freed pod has come again without a decision until a member that came later has one."""
+    """Open from when a freed pod has come again without a decision until a member that came later has one.
 
-    def __init__(self) -> None:
+    `clock` is monotonic (s).
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._trusted_until = LONG_AGO
         self._unasked = ""
         self._known: frozenset[str] | None = None
+
+    @property
+    def trusts(self) -> bool:
+        """Whether a freed pod has come again with a decision not long ago; else one is freed, and waited for."""
+        return self._clock() < self._trusted_until
 
     @property
     def why_open(self) -> str:
@@ -69,7 +82,11 @@ class Breaker:
 
     def came_again(self, pod: Pod) -> bool:
         """A freed pod has come again; whether the breaker opens for it."""
-        if is_decided(pod) or self._unasked:
+        if is_decided(pod):
+            self._trusted_until = self._clock() + TRUST
+            return False
+        self._trusted_until = LONG_AGO
+        if self._unasked:
             return False
         self._unasked, self._known = f"{pod.namespace}/{pod.name}", None
         return True

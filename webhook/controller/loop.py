@@ -86,12 +86,12 @@ class Rescue:
             collaborators.door, collaborators.groups, collaborators.other_schedulers, self._tell.failed
         )
         self._memory = RescueMemory(self._clock)
-        self._breaker = Breaker()
+        self._breaker = Breaker(self._clock)
 
     def forget(self) -> None:
         """Another one leads now: what was seen here is of no use for later."""
         self._memory = RescueMemory(self._clock)
-        self._breaker = Breaker()
+        self._breaker = Breaker(self._clock)
         self._show()
 
     def seen(self, members: Iterable[Pod]) -> None:
@@ -169,7 +169,9 @@ class Rescue:
         self._memory.mark_stuck(uid, stuck=is_stuck)
         if is_stuck:
             self._tell.stuck(held, seen, self._memory.is_news)
-        if finding.verdict is Verdict.FREE and is_due and self._memory.may_free(held.pod):
+        # What cannot be seen beforehand shall cost one pod: whether the webhook is asked is seen by the first of all.
+        may_go = self._memory.may_free(held.pod) and (self._breaker.trusts or not self._memory.awaited())
+        if finding.verdict is Verdict.FREE and is_due and may_go:
             why = self._why_unasked(held.pod, deadline)
             self._memory.mark_unfreed(uid, unfreed=bool(why))
             if why:
