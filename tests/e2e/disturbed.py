@@ -21,6 +21,9 @@ THREE = ["n0", "n1", "n2"]
 CLAIMS = "/persistentvolumeclaims/"
 BATCH = 5
 """Rounds that are looked at together: to wait for the scheduler after each would take longer than the rounds."""
+SETTLING = 180.0
+"""Seconds until all have a node: who has lost the API server (the scheduler, the volumes' controller) asks again after
+up to a minute, and needs several lists."""
 
 
 @dataclass
@@ -177,7 +180,10 @@ class Rounds:
         # Beside a guarded sibling a pinned one may have to wait: whoever is first keeps the other away.
         settled = was_looked_at if guarded else node_of
         placed = members.place.wait_for(
-            lambda found: len(found) == members.replicas and all(map(settled, found)), members.cluster, self.component
+            lambda found: len(found) == members.replicas and all(map(settled, found)),
+            members.cluster,
+            self.component,
+            timeout=SETTLING,
         )
         assert max(per_node(placed), default=0) <= most
         self.given += tally(placed)

@@ -19,7 +19,12 @@ from e2e.objects import Object
 from e2e.place import Place
 from e2e.replicas import SERVICE, Webhook, wait_until_called
 
-pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("advanced_sets")]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.usefixtures("advanced_sets"),
+    # urllib3 leaves a socket to the garbage collector where the server dies in the TLS handshake.
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning"),
+]
 
 Tell = Callable[[str], None]
 
