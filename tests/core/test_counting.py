@@ -441,6 +441,11 @@ def test_a_guarded_member_keeps_others_off_its_domain(pod: Pod, expected):
     assert census(pods=[pod], nodes=[make_node("n1", zone="za")]).guards.keys() == expected
 
 
+def test_the_guard_of_an_answer_that_is_on_its_way_keeps_others_off_too():
+    entries = [make_entry("db-tikv-1", "n1", guarded=True), make_entry("db-tikv-2", "n2")]
+    assert census(entries=entries, nodes=make_nodes(2)).guards == {(keys.HOSTNAME, "n1"): "db-tikv-1"}
+
+
 def test_occupied_domains_are_those_of_all_pods_that_the_scheduler_sees():
     found = census(
         pods=[running_pod("db-tikv-7", "n1"), running_pod("db-tikv-1", "n2", ready=False)],

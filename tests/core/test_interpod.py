@@ -92,6 +92,18 @@ class TestTheGuardOfMembers:
 
         assert reasons(guarded) == {}
 
+    def test_on_a_pod_that_is_no_member_is_looked_at_as_any_term_is(self):
+        copied = pod_on("za1", "inspect-x7k2p", anti_affinity=(guard_term(),), guard=keys.HOSTNAME)
+        elsewhere = pod_on(
+            "zb1",
+            member(1),
+            namespace="elsewhere",
+            anti_affinity=(PodAffinityTerm(keys.HOSTNAME, OWN, namespaces=("t1",)),),
+            guard=keys.HOSTNAME,
+        )
+
+        assert reasons(copied, elsewhere) == {"za1": UNWANTED, "zb1": UNWANTED}
+
     @pytest.mark.parametrize(
         ("guard", "term"),
         [

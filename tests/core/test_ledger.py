@@ -39,7 +39,7 @@ class TestRecords:
     """What is written is read again, and nothing else is."""
 
     def test_a_ledger_is_read_as_it_was_written(self) -> None:
-        entries = (entry(), entry("token0002", "db-pd-1", node="", domain="zone-a"))
+        entries = (entry(), entry("token0002", "db-pd-1", node="", domain="zone-a", guarded=True))
         annotations = ledger.ledger_annotations(entries)
         recorded = ledger.read_records([claim(annotations=annotations)])
         assert recorded.ledgers == {"uid-pd-db-pd-0": entries}

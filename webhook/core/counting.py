@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from webhook.core import keys
 from webhook.core.decision_record import token_of
-from webhook.core.model import Group, Placing
+from webhook.core.model import Entry, Group, Placing
 from webhook.core.objects import Claim, LabelSelector, Pod, PodAffinityTerm
 from webhook.core.whereabouts import Place, Whereabouts
 
@@ -63,7 +63,8 @@ def take_census(where: Whereabouts, placing: Placing) -> Census:
     seen = {pod.name: tuple(where.of_pod(pod)) for pod in others if not pod.finished}
     counted = [pod for pod in others if not pod.finished and _counts(where, pod)]
     places = [place for pod in counted for place in seen[pod.name]]
-    places += _in_flight(where, others, placing)
+    in_flight = _in_flight(where, others, placing)
+    places += map(where.of_entry, in_flight)
     places += _returning(where, others, placing)
     everywhere = [*places, *(place for found in seen.values() for place in found)]
     return Census(
@@ -71,7 +72,7 @@ def take_census(where: Whereabouts, placing: Placing) -> Census:
         in_use=_in_use(place for place in places if where.is_desired(place.member)),
         hosts=_grouped((place.node, place.member) for place in places),
         occupied=frozenset(place.domain for place in everywhere if place.domain),
-        guards=_guards(where, [pod for pod in others if not pod.finished]),
+        guards=_guards(where, [pod for pod in others if not pod.finished], in_flight),
         open_members=frozenset(pod.name for pod in counted if _is_open(where, pod)),
         unknown=tuple(sorted({place.member for place in places if place.domain is None})),
         problems=_unlabelled(places, where.topology_key),
@@ -139,12 +140,12 @@ def _has_failed(where: Whereabouts, member: str, claims: Sequence[Claim], *, rea
     return uid == "" or any(claim.uid == uid for claim in claims)
 
 
-def _in_flight(where: Whereabouts, pods: Sequence[Pod], placing: Placing) -> Iterator[Place]:
-    """Where the answers of others may still put them: those whose token no visible pod carries yet."""
+def _in_flight(where: Whereabouts, pods: Sequence[Pod], placing: Placing) -> Sequence[Entry]:
+    """The answers that may still put others somewhere: those whose token no visible pod carries yet."""
     entries = [entry for entry in where.snapshot.entries if entry.member != placing.pod.name]
     recorded = {entry.member for entry in entries}
     carried = {(pod.name, token_of(pod)) for pod in pods if pod.name in recorded}
-    return (where.of_entry(entry) for entry in entries if (entry.member, entry.token) not in carried)
+    return [entry for entry in entries if (entry.member, entry.token) not in carried]
 
 
 def _returning(where: Whereabouts, pods: Sequence[Pod], placing: Placing) -> Iterator[Place]:
@@ -169,7 +170,7 @@ def _owned(claims: Iterable[Claim], members: frozenset[str]) -> dict[str, Sequen
     return dict(found)
 
 
-def _guards(where: Whereabouts, visible: Iterable[Pod]) -> dict[tuple[str, str], str]:
+def _guards(where: Whereabouts, visible: Iterable[Pod], in_flight: Iterable[Entry]) -> dict[tuple[str, str], str]:
     """The nodes, as (key, label value), that guarded members keep others off: of two members the first by name.
 
     The scheduler asks neither whether a member counts nor whether it runs already: a pinned one will.
@@ -184,6 +185,9 @@ def _guards(where: Whereabouts, visible: Iterable[Pod]) -> dict[tuple[str, str],
         value = where.domain_at(pod, name) if key == where.topology_key else node and node.labels.get(key)
         if value:
             found.setdefault((key, value), pod.name)
+    for entry in in_flight:
+        if entry.guarded:
+            found.setdefault((entry.topology_key, entry.domain), entry.member)
     return found
 
 

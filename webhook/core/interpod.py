@@ -4,17 +4,18 @@ Each term becomes a set of places, a place being a value of the term's topology 
 term selects. A node is then looked up, so that no node looks at any pod.
 
 The guard that members of the own group carry is left out: whether it keeps the pod off is for the rule to judge,
-by the consistent list (`safety.py`). What other anti-affinity there is between members is their owner's own.
+by the consistent list (`safety.py`). What other anti-affinity there is between members is their owner's own, and a
+pod that is no member may carry an equal term: a copy of a guarded one, or one of another set with this selector.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from webhook.core.counting import is_guard
 from webhook.core.filtering import MOST_COMPARISONS, Filter, Victims, is_victim, same_everywhere
-from webhook.core.model import Snapshot
+from webhook.core.model import Group, Snapshot
 from webhook.core.node_index import NodeIndex
 from webhook.core.objects import LabelSelector, Node, Pod, PodAffinityTerm, PodOnNode
 from webhook.core.occupancy import Occupancy
@@ -90,13 +91,20 @@ def _own_places(pod: Pod, namespaces: Namespaces, near: Iterable[PodOnNode], ind
 def _against(pod: Pod, snapshot: Snapshot, occupancy: Occupancy, index: NodeIndex) -> Places:
     """Where pods are that keep this one away."""
     found: Places = {}
+    # Also those that are gone by the consistent list, while the inventory still has them.
+    members = {*snapshot.desired.names, *(member.name for member in snapshot.pods)}
     for other in occupancy.crowd.repelling(pod.namespace, pod.labels):
         for term in other.anti_affinity:
-            if other.guard and is_guard(term, other.guard, snapshot.group):
+            if _is_members_guard(term, other, snapshot.group, members):
                 continue
             if _selects(term, other, pod, snapshot.namespaces, unknown=True):
                 _put(found, term, index.by_name.get(other.node_name), other)
     return found
+
+
+def _is_members_guard(term: PodAffinityTerm, owner: PodOnNode, group: Group, members: Collection[str]) -> bool:
+    is_member = owner.namespace == group.namespace and owner.name in members
+    return is_member and bool(owner.guard) and is_guard(term, owner.guard, group)
 
 
 def _put(places: Places, term: PodAffinityTerm, node: Node | None, pod: PodOnNode) -> None:

@@ -207,7 +207,8 @@ def _entry_from(raw: object) -> Entry:
     time = raw.get("time")
     if not isinstance(time, int) or isinstance(time, bool):
         raise _Unreadable
-    entry = Entry(time=time, **{name: _text(raw.get(key)) for key, name in _TEXT_FIELDS})
+    texts = {name: _text(raw.get(key)) for key, name in _TEXT_FIELDS}
+    entry = Entry(time=time, guarded=raw.get("guard") is True, **texts)
     if not TOKEN.fullmatch(entry.token) or not entry.member or not entry.domain:
         raise _Unreadable
     return entry
@@ -222,11 +223,11 @@ def _text(raw: object) -> str:
 def _as_json(entry: Entry) -> dict[str, str | int]:
     record: dict[str, str | int] = {key: getattr(entry, name) for key, name in _TEXT_FIELDS}
     record["time"] = entry.time
-    return record
+    return record | ({"guard": True} if entry.guarded else {})
 
 
-def _meaning(entry: Entry) -> tuple[str, str, str, str, str]:
-    return (entry.member, entry.claim_uid, entry.node, entry.domain, entry.topology_key)
+def _meaning(entry: Entry) -> tuple[str, str, str, str, str, bool]:
+    return (entry.member, entry.claim_uid, entry.node, entry.domain, entry.topology_key, entry.guarded)
 
 
 def _dump(value: object) -> str:

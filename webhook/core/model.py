@@ -121,7 +121,8 @@ class Desired:
 class Entry:
     """An answer that was, or is about to be, given: `member` goes to `domain`, to `node` of it ("": any).
 
-    `time` is the API server's, in seconds since 1970. `topology_key` is that of `domain`.
+    `time` is the API server's, in seconds since 1970. `topology_key` is that of `domain`. `guarded`: the answer
+    carries the guard besides its place.
     """
 
     token: str
@@ -131,6 +132,7 @@ class Entry:
     domain: str
     topology_key: str
     time: int
+    guarded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

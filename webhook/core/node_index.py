@@ -12,6 +12,8 @@ from webhook.core.selectors import matches_node, matches_term, size_of
 
 # Operators that no node without the label can satisfy.
 NEED_THE_LABEL: Final = ("Exists", "Gt", "Lt")
+MOST_REMEMBERED: Final = 64
+"""Sets of labels of which the nodes that have them are remembered; clusters use few."""
 
 
 class NodeIndex:
@@ -22,6 +24,7 @@ class NodeIndex:
         self.by_name: Mapping[str, Node] = {node.name: node for node in nodes}
         self._by_label: dict[str, dict[str, list[Node]]] = {}
         self._having: dict[frozenset[str], Mapping[str, Node]] = {}
+        self._keys: frozenset[str] | None = None
 
     def matching(self, selectors: Sequence[NodeSelector]) -> Iterator[Node]:
         """The nodes that every one of the selectors allows, each once; all nodes where there is none."""
@@ -70,12 +73,18 @@ class NodeIndex:
     def having(self, keys: Iterable[str]) -> Mapping[str, Node]:
         """The nodes that have all of these labels, by name."""
         wanted = frozenset(keys)
+        if not self._known(wanted):
+            return {}
         if wanted not in self._having:
+            if len(self._having) >= MOST_REMEMBERED:
+                self._having.clear()
             found = (node for node in self.by_name.values() if wanted <= node.labels.keys())
             self._having[wanted] = {node.name: node for node in found}
         return self._having[wanted]
 
     def _by_value(self, key: str) -> Mapping[str, Sequence[Node]]:
+        if not self._known((key,)):
+            return {}
         if key not in self._by_label:
             by_value: dict[str, list[Node]] = {}
             for node in self.by_name.values():
@@ -83,6 +92,12 @@ class NodeIndex:
                     by_value.setdefault(node.labels[key], []).append(node)
             self._by_label[key] = by_value
         return self._by_label[key]
+
+    def _known(self, keys: Iterable[str]) -> bool:
+        """Whether each of these labels is on a node: what is on none is not remembered, since anyone may ask for it."""
+        if self._keys is None:
+            self._keys = frozenset(key for node in self.by_name.values() for key in node.labels)
+        return self._keys.issuperset(keys)
 
 
 def _in_order(nodes: tuple[Node, ...]) -> NodeIndex:

@@ -67,4 +67,5 @@ def _entry(snapshot: Snapshot, placing: Placing, decision: Decision, tokens: Ite
         domain=decision.domain,
         topology_key=decision.topology_key,
         time=snapshot.now,
+        guarded=decision.guard_too,
     )

@@ -29,8 +29,8 @@ NAME_FIELD: Final = "metadata.name"
 PARTS: Final = 16
 VALUES: Final = 16
 
-# Labels are compared by Gt and Lt as 64-bit integers; Python's int() would also take "1_000" and " 1".
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+# Labels are compared by Gt and Lt as 64-bit integers of any length; Python's int() would also take "1_000" and " 1".
+_INTEGER: Final = re.compile(r"[+-]?0*[0-9]{1,19}", re.ASCII)
 _NAME: Final = re.compile(r"(?=.{1,63}\Z)[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _PREFIX: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 
@@ -174,7 +174,8 @@ def _integer(text: str) -> int | None:
     """A 64-bit integer, None if the text is none."""
     if not _INTEGER.fullmatch(text):
         return None
-    number = int(text)
+    # Without the zeros, of which int() takes not every number.
+    number = int(text.lstrip("+-").lstrip("0") or "0") * (-1 if text.startswith("-") else 1)
     return number if -(2**63) <= number < 2**63 else None
 
 
