@@ -17,7 +17,9 @@ from e2e.control_plane import ControlPlane
 from e2e.namespaces import fresh_namespace
 from e2e.place import Create, Place, per_node
 from e2e.replicas import SERVICE, Webhook, wait_until_called
+from e2e.rounds import few
 from e2e.test_rescue import WITHIN, leader, one_with_a_bad_pin, wait_event
+from e2e.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -51,14 +53,16 @@ def test_a_pinned_pod_on_a_cordoned_node_is_not_freed_while_the_configuration_is
             assert f"MutatingWebhookConfiguration {name} is not there" in event["message"]
             assert event["involvedObject"]["name"] in ("db-tikv", f"tikv-{waiting['metadata']['name']}")
             assert waiting["metadata"]["uid"] in {pod["metadata"]["uid"] for pod in place.pods()}
-            assert leader(webhook).metrics()[UNFREED] == 1
+            wait_until(lambda: leader(webhook).metrics()[UNFREED] == 1, "the pod to be counted", 10)
 
-            api.create(webhook.configuration(name))
-            began = time.monotonic()
-            try:
-                pods = gated.wait_placed(WITHIN)
+            # The rest takes a while, and is the other tests' of rescue.
+            if few(2, most=1) > 1:
+                api.create(webhook.configuration(name))
+                began = time.monotonic()
+                try:
+                    pods = gated.wait_placed(WITHIN)
+                finally:
+                    api.delete(CONFIGURATION, name)
                 tell(f"placed {time.monotonic() - began:.1f} s after the configuration was back")
-            finally:
-                api.delete(CONFIGURATION, name)
-    assert per_node(pods) == [1, 1, 1]
-    assert [len(gated.lives[pod["metadata"]["name"]]) for pod in pods] == [1, 1, 2]
+                assert per_node(pods) == [1, 1, 1]
+                assert [len(gated.lives[pod["metadata"]["name"]]) for pod in pods] == [1, 1, 2]
