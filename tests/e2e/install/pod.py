@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +54,7 @@ class RunningPod:
         self.ports = {port: free_port() for port in declared}
         self.children: dict[str, Child] = {}
         self.stopped = False
+        self._starting = threading.Lock()
         self._following: list[FollowingFolder] = []
 
     def start(self) -> None:
@@ -84,7 +86,7 @@ class RunningPod:
 
     def stop(self) -> None:
         """End the containers in the kubelet's order, within the pod's grace."""
-        self.stopped = True
+        self._start_no_more()
         for folder in self._following:
             folder.stop()
         grace = float(self.pod["spec"].get("terminationGracePeriodSeconds", 30))
@@ -101,11 +103,16 @@ class RunningPod:
 
     def kill(self) -> None:
         """`kill -9` every container."""
-        self.stopped = True
+        self._start_no_more()
         for folder in self._following:
             folder.stop()
         for child in self.children.values():
             child.kill()
+
+    def _start_no_more(self) -> None:
+        """What starts after the others were stopped, nobody would stop."""
+        with self._starting:
+            self.stopped = True
 
     def log(self, container: str) -> str:
         """What a container has written."""
@@ -160,8 +167,10 @@ class RunningPod:
         path.write_text(json.dumps(spec))
         command = ["unshare", "--mount", "--", sys.executable, "-I", "-S", str(_ENTRY), str(path)]
         child = Child(f"{self.name}/{container['name']}", command, self.directory / f"{container['name']}.log")
-        self.children[container["name"]] = child
-        child.start()
+        with self._starting:
+            if not self.stopped:
+                self.children[container["name"]] = child
+                child.start()
 
     def _environment(self, container: Object) -> dict[str, str]:
         host, port = self._plane.url.removeprefix("https://").split(":")
@@ -178,8 +187,9 @@ class RunningPod:
         return argument
 
     def _wait_started(self, container: Object) -> None:
-        child = self.children[container["name"]]
-        child.wait_ready(lambda: self.stopped or self._passes(container, "startupProbe"), 120)
+        child = self.children.get(container["name"])
+        if child is not None:
+            child.wait_ready(lambda: self.stopped or self._passes(container, "startupProbe"), 120)
 
     def _passes(self, container: Object, kind: str) -> bool:
         return self._probed(container, kind) == ""
