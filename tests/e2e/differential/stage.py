@@ -167,6 +167,32 @@ def _settle(api: Api, world: World) -> None:
     api.wait_for("PersistentVolumeClaim", lambda found: all(map(_is_bound_or_waits, found)))
     for name in NAMESPACES:
         api.wait_for("Pod", lambda pods: all(map(_is_running, pods)), name)
+    _wait_for_scheduler(api, world)
+
+
+def _wait_for_scheduler(api: Api, world: World) -> None:
+    """Wait until the scheduler knows the nodes as they are, by a pod for a label that a node gets after all else."""
+    mark = {"e2e.test/world": world.owner["metadata"]["name"]}
+    api.patch("Node", APART, {"metadata": {"labels": mark}})
+    name, namespace = "canary", NAMESPACES[1]
+    spec = {
+        "nodeSelector": mark,
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [{"name": "c", "image": "example.invalid/x"}],
+    }
+    metadata = {"name": name, "namespace": namespace}
+    api.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    try:
+        api.wait_for(
+            "Pod", lambda pods: any(map(_finds_the_node_full, pods)), namespace, fields=f"metadata.name={name}"
+        )
+    finally:
+        api.delete("Pod", name, namespace, gracePeriodSeconds=0)
+        api.wait_for("Pod", lambda found: not found, namespace, fields=f"metadata.name={name}")
+
+
+def _finds_the_node_full(pod: Object) -> bool:
+    return any("Too many pods" in each.get("message", "") for each in pod["status"].get("conditions", ()))
 
 
 def _is_settled(node: Object) -> bool:
