@@ -319,13 +319,14 @@ def test_pds_location_labels_name_topology_keys():
 @pytest.mark.parametrize(
     ("nodes", "lost", "isolated_by", "said"),
     [
-        ("n1 n2 n3", ["n4"], None, "no member of it runs there"),
+        ("n1 n2 n3", ["n4"], None, "no member of it is there"),
         ("n1 n2 n3", ["n1"], None, "loses 1 member (db-tikv-0): survives"),
         (
             "n1 n2 n3",
             ["n1", "n2"],
             None,
-            "loses 2 members (db-tikv-0, db-tikv-1): a majority of some data's copies may be lost",
+            "loses 2 members (db-tikv-0, db-tikv-1): a majority of some data's copies may be lost:"
+            " 3 of 3 run now and 1 then, and whichever they are, 1 may be missing",
         ),
         (
             "n1 n2 n3 n1 n2 n3",
@@ -344,7 +345,8 @@ def test_pds_location_labels_name_topology_keys():
             ["n1"],
             None,
             "loses 7 members (db-tikv-0, db-tikv-1, db-tikv-2, db-tikv-3, db-tikv-4 and 2 more):"
-            " a majority of some data's copies may be lost",
+            " a majority of some data's copies may be lost: 7 of 7 run now and 0 then, and whichever they are,"
+            " 1 may be missing",
         ),
     ],
 )

@@ -11,13 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_objects import SPACE, ZONE, a_cluster, a_node, a_pod, a_set, a_v1_world, claims, labels_v1
+from cluster_objects import (
+    SPACE,
+    ZONE,
+    a_claim,
+    a_cluster,
+    a_node,
+    a_pod,
+    a_set,
+    a_v1_world,
+    a_volume,
+    labels_v1,
+)
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from operating.asked import connected, dump, run
 from stand import Stand
 
-from webhook.cluster.door import NODES, PODS
+from webhook.cluster.door import CLAIMS, NODES, PODS
 from webhook.core import keys
 from webhook.core.audited import Survival
 from webhook.errors import SettingsError
@@ -29,10 +40,11 @@ from webhook.operating.draining import Verdict, nodes_of, verdict_on
 
 @dataclass(frozen=True)
 class Store:
-    """A member: the node it is on, None for none yet, and whether it runs."""
+    """A member: the node it is on, None for none yet, and whether it runs. `data`: the node of its local volume."""
 
     node: int | None
     runs: bool
+    data: int | None = None
 
 
 @dataclass(frozen=True)
@@ -53,11 +65,17 @@ class World:
             cluster["spec"] = {"pd": {"config": {"replication": {"location-labels": list(self.location_labels)}}}}
         yield cluster
         yield a_set(self.component, self.replicas)
-        yield from claims(len(self.stores), self.component)
+        labels = labels_v1(self.component)
+        for ordinal, store in enumerate(self.stores):
+            volume = f"pv-{ordinal}" if store.data is not None else ""
+            yield a_claim(f"{self.component}-db-{self.component}-{ordinal}", labels, volume=volume)
+            if volume:
+                yield a_volume(volume, f"n{store.data}")
         for number, zone in enumerate(self.zones):
             yield a_node(f"n{number}", zone=zone)
         for ordinal, store in enumerate(self.stores):
-            pod = a_pod(f"db-{self.component}-{ordinal}")
+            name = f"db-{self.component}-{ordinal}"
+            pod = a_pod(name, claim=f"{self.component}-{name}")
             pod["metadata"]["labels"] = labels_v1(self.component)
             if store.node is not None:
                 pod["spec"]["nodeName"] = f"n{store.node}"
@@ -76,7 +94,8 @@ def stores(known: bool) -> st.SearchStrategy[list[Store]]:
     node = st.integers(0, 3) if known else st.none() | st.integers(0, 3)
     # Mostly running: with many lost already nothing is left to be found out.
     runs = st.sampled_from((True, True, True, True, True, False))
-    return st.lists(st.builds(Store, node, runs), min_size=1, max_size=7)
+    data = st.none() if known else st.none() | st.integers(0, 3)
+    return st.lists(st.builds(Store, node, runs, data), min_size=1, max_size=7)
 
 
 def worlds(*, known: bool) -> st.SearchStrategy[World]:
@@ -176,6 +195,18 @@ def test_where_members_are_in_no_known_place_it_never_promises_more_than_is_left
     assert rank.index(survival_in(verdict, report)) <= rank.index(left_by_counting(world, lost))
 
 
+@given(worlds(known=False), SOME)
+@example(World("tikv", ("",) * 4, (Store(None, False, 0), Store(None, False, 1), Store(2, True)), 3, 3, None), {0})
+@example(World("pd", ("",) * 4, (Store(0, False), Store(1, False), Store(2, True)), 3, 3, None), {1})
+def test_no_node_may_go_that_holds_what_a_broken_group_would_come_back_to(world: World, lost: set[int]):
+    _, _, verdict = judged(world, lost)
+
+    held = any(store.data in lost or store.node in lost for store in world.stores)
+    if held and left_by_counting(world, lost) is Survival.BREAKS:
+        assert not verdict.safe
+        assert [str(loss.group) for loss in verdict.losses] == [f"shop/db/{world.component}"]
+
+
 @given(worlds(known=True), SOME)
 def test_removing_the_nodes_leaves_who_the_verdict_does_not_name(world: World, lost: set[int]):
     stand, report, verdict = judged(world, lost)
@@ -233,7 +264,8 @@ def test_nodes_that_may_not_go_together_may_go_one_at_a_time(tmp_path: Path):
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         "no: without n1, n2 shop/db/pd would not certainly have enough left",
-        "  NO  shop/db/pd  loses 2 members (db-pd-0, db-pd-1): its quorum may be lost",
+        "  NO  shop/db/pd  loses 2 members (db-pd-0, db-pd-1): its quorum may be lost: 3 of 3 run now and 1 then, "
+        "2 are needed",
         "alone, each of them could go: one at a time, and the next when all members run again",
     ]
 
@@ -248,7 +280,7 @@ def test_a_node_without_members_may_go(tmp_path: Path):
     result = drain(tmp_path, a_cluster_of("n1", "n1", "n2"), "n3")
 
     assert result.exit_code == 0
-    assert "1 group(s) have no running member there" in result.stdout
+    assert "1 group(s) have nothing there" in result.stdout
 
 
 def test_a_zone_is_all_its_nodes(tmp_path: Path):
@@ -282,6 +314,58 @@ def test_a_group_that_cannot_be_judged_is_a_no_where_it_has_pods(tmp_path: Path)
     assert "NO  shop/xx/tikv  cannot be judged: what its owners want is not known" in result.stdout
 
     assert drain(tmp_path, stand, "n2").exit_code == 0
+
+
+def a_broken_cluster() -> Stand:
+    """One of three stores runs, on n3; the others wait for their data on n1 and n2."""
+    found = (Store(None, False, 1), Store(None, False, 2), Store(3, True, 3))
+    return Stand(*World("tikv", ("",) * 5, found, 3, 3, None).manifests())
+
+
+def test_a_node_with_data_of_a_group_that_is_broken_already_may_not_go(tmp_path: Path):
+    result = drain(tmp_path, a_broken_cluster(), "n1")
+
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
+        "no: without n1 shop/db/tikv would not certainly have enough left",
+        "  NO  shop/db/tikv  holds what db-tikv-0 would come back to: a majority of some data's copies may be lost "
+        "already: 1 of 3 run (db-tikv-0, db-tikv-1 do not), and whichever they are, 1 may be missing",
+        "first see to those that do not run: tidb-ha-webhook why POD -n NAMESPACE",
+    ]
+
+
+def test_a_node_without_anything_of_a_broken_group_may_go_and_the_group_is_named(tmp_path: Path):
+    result = drain(tmp_path, a_broken_cluster(), "n4")
+
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "yes: n4 may go, but broken already are shop/db/tikv, which have nothing there",
+        "  1 group(s) have nothing there",
+    ]
+
+
+def test_where_nobody_knows_where_a_broken_groups_data_is_no_node_may_go(tmp_path: Path):
+    stand = a_cluster_of("n1", "n2", "n3")
+    for name in ("db-pd-1", "db-pd-2"):
+        stand.delete(PODS, name)
+        stand.delete(CLAIMS, f"pd-{name}")
+
+    result = drain(tmp_path, stand, "n2")
+
+    assert result.exit_code == 1
+    said = "NO  shop/db/pd  may hold data of 2 without a pod or a claim: its quorum may be lost already"
+    assert said in result.stdout
+
+
+def test_a_dump_without_pods_is_no_answer(tmp_path: Path):
+    stand = a_cluster_of("n1", "n2", "n3")
+    for name in ("db-pd-0", "db-pd-1", "db-pd-2"):
+        stand.delete(PODS, name)
+
+    result = drain(tmp_path, stand, "n1")
+
+    assert result.exit_code == 3
+    assert "the dump holds no pods, so what runs where is not known" in result.stderr
 
 
 def test_json_has_the_same(tmp_path: Path):

@@ -173,7 +173,9 @@ def test_a_loss_that_breaks_is_no_success_though_all_run_again_after_it():
 
     found = stages(stand, f"lose-node:{two}")
 
-    assert [loss.text for loss in found[1].losses] == ["loses 2 members (db-pd-0, db-pd-1): its quorum may be lost"]
+    assert [loss.text for loss in found[1].losses] == [
+        "loses 2 members (db-pd-0, db-pd-1): its quorum may be lost: 3 of 3 run now and 1 then, 2 are needed"
+    ]
     assert found[1].report.rows[0].running == 3
     assert found[1].lost == ("shop/db/pd",)
     assert not is_safe(found)

@@ -37,9 +37,9 @@ def command(
 ) -> None:
     """Say whether losing these nodes, all at once and now, would break the quorum or the data of any group.
 
-    What does not run now counts as lost already. "No" also where it cannot be known: of TiKV, where more stores go
-    than copies may, and PD's location-labels are not known to keep copies apart. Whether the members find a place
-    elsewhere is another question: see simulate.
+    What does not run now counts as lost already, and its data on these nodes as a copy that goes. "No" also where it
+    cannot be known: of TiKV, where more stores go than copies may, and PD's location-labels are not known to keep
+    copies apart. Whether the members find a place elsewhere is another question: see simulate.
 
     Exit code: 0 if nothing would break, 1 if something would, or might; 2 for a node or zone that is not there, or
     a wrong flag; 3 if the cluster cannot be read.
@@ -52,9 +52,11 @@ def command(
         # Here, not above: see webhook/commands/__init__.py.
         from webhook.operating import drain_text
         from webhook.operating.auditing import read_report
-        from webhook.operating.draining import nodes_of, verdict_on
+        from webhook.operating.draining import nodes_of, raise_if_blind, verdict_on
 
         report = read_report(connection)
-        verdict = verdict_on(report, nodes_of(report, nodes, zones), assume_isolation=assume_isolation)
+        named = nodes_of(report, nodes, zones)
+        raise_if_blind(connection)
+        verdict = verdict_on(report, named, assume_isolation=assume_isolation)
         click.echo(drain_text.as_json(verdict) if output == "json" else drain_text.as_text(verdict))
     ctx.exit(0 if verdict.safe else 1)

@@ -24,6 +24,7 @@ from webhook.core.losses import Spread, affordable, is_alive, losses_by_copies, 
 from webhook.core.model import MemberClass, Options, Placing, Snapshot
 from webhook.core.objects import Node, Pod
 from webhook.core.options import class_problem
+from webhook.core.resting import resting
 from webhook.core.volumes import NodeIndex
 from webhook.core.whereabouts import Whereabouts
 
@@ -58,6 +59,7 @@ def audit(snapshot: Snapshot, isolated_by: frozenset[str] | None = None, index: 
         now=Survival.BREAKS,
         margins=(),
         isolated_by=isolated_by,
+        resting=resting(where, {member.name for member in members if member.running}, replicas - present),
     )
     spreads = {level: _spread(audited, level) for level in levels}
     margins = tuple(_margin(audited, level, spreads) for level in levels)
@@ -69,7 +71,9 @@ def losing(audited: GroupAudit, nodes: Collection[str]) -> Loss:
     lost = tuple(member.name for member in audited.members if member.desired and _runs_on(member, nodes))
     spreads = {level: _spread(audited, level, nodes) for level in audited.levels}
     survival, isolated_by = _survival(audited, spreads)
-    return Loss(lost, survival, isolated_by)
+    there = tuple(each.name for each in audited.resting if each.goes_with(nodes))
+    unknown = tuple(each.name for each in audited.resting if not each.known and each.name not in there)
+    return Loss(lost, survival, isolated_by, there, unknown)
 
 
 def _options(snapshot: Snapshot) -> Options:

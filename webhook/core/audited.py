@@ -9,6 +9,7 @@ from typing import Final
 
 from webhook.core import keys
 from webhook.core.model import Group, Options
+from webhook.core.resting import Resting
 
 ZONE: Final = "topology.kubernetes.io/zone"
 # tidb-operator reads the node label of the same name for each of PD's location-labels, and these for short ones.
@@ -94,7 +95,7 @@ class GroupAudit:
     there; `stacked`: those domains whose count is above the cap. `unknown`: members whose node is gone and whose domain
     nothing names; `unlabelled`: member to its node that lacks the topology key. `now`: whether what runs is enough.
     `margins`: by node (hostname), by zone, by the group's key and by those that PD isolates by. `isolated_by`: the
-    latter, None if that is not known.
+    latter, None if that is not known. `resting`: what the members that do not run hold, and where.
     """
 
     group: Group
@@ -112,6 +113,7 @@ class GroupAudit:
     now: Survival
     margins: tuple[Margin, ...]
     isolated_by: frozenset[str] | None
+    resting: tuple[Resting, ...] = ()
 
     @property
     def topology_key(self) -> str:
@@ -148,12 +150,20 @@ class GroupAudit:
 class Loss:
     """What losing some nodes would do to a group: `members` that run there, by name, and what is left after that.
 
+    `resting`: members that do not run and have their pod or data there; `unknown`: those whose data might be there.
     `isolated_by`: the key by which PD must keep copies apart for the answer to hold, "" where nothing is assumed.
     """
 
     members: tuple[str, ...]
     survival: Survival
     isolated_by: str = ""
+    resting: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def concerns(self) -> bool:
+        """Whether the group has something to lose there; where it is broken already, also if it only may have."""
+        return bool(self.members or self.resting or (self.unknown and self.survival is Survival.BREAKS))
 
 
 def isolated_keys(location_labels: Collection[str] | None) -> frozenset[str] | None:

@@ -82,11 +82,12 @@ def survival_text(audited: GroupAudit) -> str:
 
 def loss_text(audited: GroupAudit, loss: Loss) -> str:
     """What losing the nodes would do: "loses 2 members (db-tikv-0, db-tikv-1): not certainly enough left"."""
-    if not loss.members:
-        return "no member of it runs there"
-    lost = f"loses {_count(len(loss.members), 'member')} ({listed(loss.members)})"
+    if not loss.concerns:
+        return "no member of it is there"
+    lost = _lost(loss)
     if loss.survival is Survival.BREAKS:
-        return f"{lost}: {_AT_STAKE[audited.group.member_class]} may be lost"
+        already = "" if loss.members else " already"
+        return f"{lost}: {_AT_STAKE[audited.group.member_class]} may be lost{already}: {_left(audited, loss)}"
     if loss.survival is Survival.IF_ISOLATED:
         return f"{lost}: survives if {_apart(audited, loss.isolated_by)}: not checked"
     return f"{lost}: survives" + (f", since {_apart(audited, loss.isolated_by)}" if loss.isolated_by else "")
@@ -101,6 +102,34 @@ def listed(names: Sequence[str]) -> str:
     """The first names, and how many more there are."""
     more = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _lost(loss: Loss) -> str:
+    """What of the group is there."""
+    parts = [f"loses {_count(len(loss.members), 'member')} ({listed(loss.members)})"] if loss.members else []
+    if loss.resting:
+        parts.append(f"holds what {listed(loss.resting)} would come back to")
+    if loss.unknown and not parts:
+        parts.append(f"may hold data of {listed(loss.unknown)}")
+    return " and ".join(parts)
+
+
+def _left(audited: GroupAudit, loss: Loss) -> str:
+    """Why that is too much, in numbers."""
+    running = sum(member.running for member in audited.members if member.desired)
+    left = f"{running} of {audited.replicas} run"
+    if loss.members:
+        left += f" now and {running - len(loss.members)} then"
+    if audited.not_running:
+        left += f" ({listed(audited.not_running)} {'does' if len(audited.not_running) == 1 else 'do'} not)"
+    return f"{left}, {_needed(audited)}"
+
+
+def _needed(audited: GroupAudit) -> str:
+    """How many may be missing."""
+    if not audited.copies:
+        return f"{audited.replicas - audited.budget} are needed"
+    return f"and whichever they are, {audited.budget} may be missing"
 
 
 def _about_places(audited: GroupAudit) -> Iterator[tuple[FindingKind, str]]:

@@ -14,7 +14,7 @@ def as_text(verdict: Verdict) -> str:
     rows += [("NO", str(each.group), f"cannot be judged: {each.why}") for each in verdict.unjudged]
     lines = [verdict.summary, *(f"  {line}" for line in (columns(rows) if rows else ()))]
     if verdict.untouched:
-        lines.append(f"  {verdict.untouched} group(s) have no running member there")
+        lines.append(f"  {verdict.untouched} group(s) have nothing there")
     if verdict.advice:
         lines.append(verdict.advice)
     return "\n".join(map(one_line, lines))
@@ -32,6 +32,7 @@ def as_json(verdict: Verdict) -> str:
                     "group": str(loss.group),
                     "safe": loss.safe,
                     "members": loss.loss.members,
+                    "notRunning": loss.loss.resting,
                     "survival": loss.loss.survival.value,
                     "isolatedBy": loss.loss.isolated_by,
                     "text": loss.text,
@@ -40,6 +41,7 @@ def as_json(verdict: Verdict) -> str:
             ],
             "notJudged": [{"group": str(each.group), "why": each.why} for each in verdict.unjudged],
             "alone": verdict.alone,
+            "brokenAlready": verdict.broken,
         },
         indent=2,
     )
