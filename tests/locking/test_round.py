@@ -464,6 +464,23 @@ def test_a_pod_without_a_place_waits_for_a_sibling_that_holds_two_to_be_decided_
     assert stand.clock.monotonic() < BUDGET / 2
 
 
+def test_a_sibling_that_was_decided_anew_and_is_seen_already_is_waited_for_too() -> None:
+    stand = a_full_stand()
+    taken = dict.fromkeys(recorded("rival0002", "db-tikv-2", "n2"))
+    stand.patch(CLAIMS, SECOND, {"metadata": {"annotations": taken}})
+    stand.cluster.admit(a_pod("db-tikv-2", nodeName="n2"), namespace=SPACE)
+    looks = iter(range(3))
+
+    def taken_away() -> None:
+        if next(looks, None) is None:
+            stand.door.before.clear()
+            stand.patch(CLAIMS, SECOND, {"metadata": {"annotations": {keys.ENTRY_PREFIX + "rival0003": None}}})
+
+    stand.door.before[f"list {PVC}"] = taken_away
+    answer = ask(stand).only
+    assert (answer.decision.outcome, answer.decision.node) == (Outcome.PINNED, "n3")
+
+
 def test_a_sibling_that_goes_on_holding_two_places_is_waited_for_half_the_budget() -> None:
     stand = a_full_stand()
     assert ask(stand).brief == (Outcome.GUARDED, Cause.NO_SAFE_NODE)

@@ -2,7 +2,8 @@
 
 * A claim of a class with volumeBindingMode Immediate is bound on a controller's own time.
 * A member holds two places while a replica that has lost a swap decides it anew: the older entry goes with its next
-  writes. With just as many places as members there is none left meanwhile, so that a sibling would be guarded.
+  writes. Its pod may even be seen by then, since pods are listed after claims. With just as many places as members
+  there is none left meanwhile: a sibling would be guarded, and no swap tells that what it was decided on is old.
 """
 
 from __future__ import annotations
@@ -57,12 +58,16 @@ def _waits_for_a_volume(plan: Planned, snapshot: Snapshot) -> bool:
 
 
 def _waits_for_an_entry(plan: Planned, snapshot: Snapshot) -> bool:
-    """Whether the pod has no place while a sibling that is being decided anew holds two."""
+    """Whether the pod has no place while a sibling that is, or was just, decided anew holds two."""
     if plan.decision.cause is not Cause.NO_SAFE_NODE:
         return False
-    young = [entry for entry in snapshot.entries if snapshot.now - entry.time <= LONGEST_ADMISSION]
-    return len({_place_of(entry) for entry in young}) > len({entry.member for entry in young})
+    young = [entry for entry in snapshot.entries if _is_of_a_sibling(entry, plan, snapshot.now)]
+    members = {entry.member for entry in young}
+    # A live entry is none that the visible pod carries.
+    visible = any(pod.name in members for pod in snapshot.pods)
+    return visible or len({(entry.member, entry.domain) for entry in young}) > len(members)
 
 
-def _place_of(entry: Entry) -> tuple[str, str]:
-    return entry.member, entry.domain
+def _is_of_a_sibling(entry: Entry, plan: Planned, now: int) -> bool:
+    """Whether the entry is of another member, and young enough to be of an admission that goes on."""
+    return entry.member != plan.placing.pod.name and now - entry.time <= LONGEST_ADMISSION
