@@ -283,6 +283,14 @@ def test_fail_without_a_floor_is_fine():
     assert "failurePolicy Fail" in said(lines_of(installed(placed())), "while we are away")
 
 
+def test_without_a_configuration_and_without_a_floor_nobody_keeps_members_apart():
+    lines = lines_of(placed())
+
+    assert level(lines, "while we are away") == "fail"
+    assert "nobody keeps members apart" in said(lines, "while we are away")
+    assert level(lines_of(with_a_floor(placed())), "while we are away") == "ok"
+
+
 @pytest.mark.parametrize(
     "fields",
     [

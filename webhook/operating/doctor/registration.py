@@ -75,6 +75,13 @@ def floor(patient: Patient) -> Iterator[Line]:
             f"failurePolicy of {listed(ignoring)} is Ignore and there is no floor: members are placed unguarded",
             "set webhook.failurePolicy to Fail, or floor.enabled to true on Kubernetes 1.36 or later",
         )
+    elif not patient.own_entries:
+        yield fail(
+            about,
+            "nobody keeps members apart: the API server does not ask us, and there is no floor",
+            "bring the configuration back with helm upgrade --install of the chart, then look at "
+            "tidb-ha-webhook audit: what was created meanwhile may be stacked",
+        )
     else:
         yield ok(about, "members are not created until we answer (failurePolicy Fail); there is no floor")
 
