@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,11 @@ class Store:
     node: int | None
     runs: bool
     data: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it waits, and never had a volume: no copy and no vote can be there."""
+        return self.node is None and self.data is None
 
 
 @dataclass(frozen=True)
@@ -114,13 +119,15 @@ def worlds(*, known: bool) -> st.SearchStrategy[World]:
 
 def left_by_counting(world: World, lost: Collection[int]) -> Survival:
     """What is certainly there without these nodes: every placement of the copies that PD may have made is tried."""
-    gone = [store for store in world.stores if not store.runs or store.node is None or store.node in lost]
+    there = [store for store in world.stores if not store.is_empty]
+    gone = [store for store in there if not store.runs or store.node is None or store.node in lost]
+    replicas = world.replicas - (len(world.stores) - len(there))
     if world.component == "pd":
-        alive = len(world.stores) - len(gone) > world.replicas // 2
+        alive = len(there) - len(gone) > replicas // 2
         return Survival.SURVIVES if alive else Survival.BREAKS
     missing = [Store(None, False)] * (world.replicas - len(world.stores))
-    everyone = [*((store, store in gone) for store in world.stores), *((store, True) for store in missing)]
-    copies = min(world.copies, world.replicas)
+    everyone = [*((store, store in gone) for store in there), *((store, True) for store in missing)]
+    copies = min(world.copies, replicas)
     placements = list(combinations(range(len(everyone)), copies))
 
     def holds(of: Sequence[tuple[int, ...]]) -> bool:
@@ -188,11 +195,34 @@ def test_the_verdict_is_what_every_possible_placement_of_the_copies_leaves(world
 
 
 @given(worlds(known=False), SOME)
+@example(World("tikv", ("",) * 4, (*(Store(n, True) for n in range(4)), *[Store(None, False)] * 2), 6, 3, None), set())
+@example(World("pd", ("",) * 4, (*(Store(n, True) for n in range(3)), *[Store(None, False)] * 4), 7, 3, None), set())
+@example(
+    World("pd", ("",) * 4, (*(Store(n % 4, n < 3) for n in range(7)), *[Store(None, False)] * 2), 9, 3, None), set()
+)
 def test_where_members_are_in_no_known_place_it_never_promises_more_than_is_left(world: World, lost: set[int]):
     _, report, verdict = judged(world, lost)
 
     rank = [Survival.BREAKS, Survival.IF_ISOLATED, Survival.SURVIVES]
     assert rank.index(survival_in(verdict, report)) <= rank.index(left_by_counting(world, lost))
+
+
+@given(worlds(known=False), st.integers(0, 4))
+@example(World("tikv", ("",) * 4, tuple(Store(n, True) for n in range(4)), 4, 3, None), 2)
+@example(World("pd", ("",) * 4, tuple(Store(n, True) for n in range(3)), 3, 3, None), 4)
+def test_new_members_that_wait_without_data_make_nothing_lost_already(world: World, more: int):
+    _, before, _ = judged(world, ())
+    grown = replace(world, stores=(*world.stores, *[Store(None, False)] * more), replicas=world.replicas + more)
+    if world.replicas > len(world.stores) or any(store.is_empty for store in world.stores):
+        return
+
+    _, after, _ = judged(grown, ())
+
+    running = sum(store.runs and store.node is not None for store in world.stores)
+    enough = 3 if world.component == "pd" else world.copies
+    if running >= enough:
+        assert after.rows[0].audited.now is before.rows[0].audited.now
+    assert after.rows[0].audited.margin.survives <= before.rows[0].audited.margin.survives
 
 
 @given(worlds(known=False), SOME)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from webhook.core import keys
 from webhook.core.audited import ZONE, AuditedMember, GroupAudit, Isolation, Loss, Margin, Survival, isolation
@@ -27,6 +28,9 @@ from webhook.core.options import class_problem
 from webhook.core.resting import resting
 from webhook.core.volumes import NodeIndex
 from webhook.core.whereabouts import Whereabouts
+
+# Members of the smallest quorum that bears a loss.
+LEAST_QUORUM: Final = 3
 
 
 def audit(snapshot: Snapshot, isolated_by: frozenset[str] | None = None, index: NodeIndex | None = None) -> GroupAudit:
@@ -63,14 +67,14 @@ def audit(snapshot: Snapshot, isolated_by: frozenset[str] | None = None, index: 
     )
     spreads = {level: _spread(audited, level) for level in levels}
     margins = tuple(_margin(audited, level, spreads) for level in levels)
-    return replace(audited, now=_survival(audited, spreads)[0], margins=margins)
+    return replace(audited, now=_survival_without(_filled(audited), levels)[0], margins=margins)
 
 
 def losing(audited: GroupAudit, nodes: Collection[str]) -> Loss:
     """What it would do to the group to lose these nodes, by name, all at once and now."""
     lost = tuple(member.name for member in audited.members if member.desired and _runs_on(member, nodes))
-    spreads = {level: _spread(audited, level, nodes) for level in audited.levels}
-    survival, isolated_by = _survival(audited, spreads)
+    # Where nothing that runs is lost it is as it is now.
+    survival, isolated_by = _survival_without(audited if lost else _filled(audited), audited.levels, nodes)
     there = tuple(each.name for each in audited.resting if each.goes_with(nodes))
     unknown = tuple(each.name for each in audited.resting if not each.known and each.name not in there)
     return Loss(lost, survival, isolated_by, there, unknown)
@@ -134,6 +138,31 @@ def _cap(where: Whereabouts, counts: Mapping[str, int], in_use: int) -> int | No
 
 def _runs_on(member: AuditedMember, nodes: Collection[str]) -> bool:
     return member.running and member.node in nodes
+
+
+def _filled(audited: GroupAudit) -> GroupAudit:
+    """The group without the members that wait and hold nothing: none of their claims ever had a volume.
+
+    Only where as many run as copies of anything are made, of a quorum three: else an emptied claim may stand for lost
+    data. And only for what is lost already: nobody can tell a new member's claim from one that was made anew.
+    """
+    running = sum(member.running for member in audited.members if member.desired)
+    enough = audited.options.copies if audited.copies else LEAST_QUORUM
+    empty = {each.name for each in audited.resting if each.empty}
+    if not empty or running < enough:
+        return audited
+    replicas = audited.replicas - len(empty)
+    return replace(
+        audited,
+        replicas=replicas,
+        budget=affordable(audited.group.member_class, replicas, audited.options.copies),
+        members=tuple(member for member in audited.members if member.name not in empty),
+    )
+
+
+def _survival_without(audited: GroupAudit, levels: Iterable[str], lost: Collection[str] = ()) -> tuple[Survival, str]:
+    """As `_survival`, once the nodes `lost` are."""
+    return _survival(audited, {level: _spread(audited, level, lost) for level in levels})
 
 
 def _spread(audited: GroupAudit, level: str, lost: Collection[str] = ()) -> Spread:
