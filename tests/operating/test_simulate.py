@@ -166,6 +166,31 @@ def test_a_lost_node_says_what_it_takes_and_where_its_pods_would_go():
     assert is_safe((after,))
 
 
+@pytest.mark.parametrize(
+    ("component", "left", "said"),
+    [
+        ("tikv", 0, "is scaled in to nobody: its data is lost"),
+        ("tikv", 1, "is scaled in to 1: 3 copies of its data are not kept by so few stores"),
+        ("tikv", 2, "is scaled in to 2: 3 copies of its data are not kept by so few stores"),
+        ("pd", 0, "is scaled in to nobody: its quorum and data are lost"),
+    ],
+)
+def test_scaling_in_to_too_few_loses_what_they_hold(component: str, left: int, said: str):
+    found = stages(a_stand(component), f"scale:db-{component}={left}")
+
+    assert [(loss.text, loss.safe) for loss in found[1].losses] == [(said, False)]
+    assert not is_safe(found)
+
+
+@pytest.mark.parametrize(("component", "left"), [("pd", 3), ("pd", 1), ("tikv", 3), ("tikv", 4)])
+def test_scaling_in_to_enough_is_taken_to_be_orderly(component: str, left: int):
+    found = stages(a_stand(component, 5, made=nodes(5)), f"scale:db-{component}={left}")
+
+    assert found[1].losses == ()
+    assert found[1].title.endswith("taken to leave one at a time, each when what it holds is with others")
+    assert is_safe(found)
+
+
 def test_a_loss_that_breaks_is_no_success_though_all_run_again_after_it():
     stand = a_stand("pd", made=nodes(6))
     pods = stand.cluster.list(PODS, namespace=SPACE, timeout=1).items

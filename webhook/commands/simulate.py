@@ -30,7 +30,8 @@ def command(
 
     All happens on a copy in memory; nothing is written. The webhook's own rule decides. Owners, scheduler and rescue
     are played simply: what is lost is created again at once, what is pinned runs, and what waits is decided on anew
-    after each step. Local volumes are bound, volumes that a driver would make follow their pods.
+    after each step. Local volumes are bound, volumes that a driver would make follow their pods. Members that are
+    scaled in are taken to leave one at a time, and to hand over what they hold where enough are left for it.
 
     Exit code: 0 if no quorum and no data is lost in any step and nobody waits at the end, else 1; 2 for a step that
     is wrong, 3 if the cluster cannot be read.

@@ -12,7 +12,8 @@ from webhook.operating.connecting import Connection
 from webhook.operating.draining import GroupLoss, verdict_on
 from webhook.operating.simulating.acting import act, nodes_lost, wanted
 from webhook.operating.simulating.copying import copy_of
-from webhook.operating.simulating.steps import Step
+from webhook.operating.simulating.scaling_in import ORDERLY, shrunk, too_few
+from webhook.operating.simulating.steps import Scale, Step
 from webhook.operating.simulating.world import Placed, World
 
 
@@ -20,7 +21,7 @@ from webhook.operating.simulating.world import Placed, World
 class Stage:
     """How things stand after a step (`title`), and what became of the pods that were decided on in it.
 
-    `losses`: what a loss did to each group at its moment, before anything was created again.
+    `losses`: what a loss did to each group at its moment, before anything was created again, and what scaling in did.
     """
 
     title: str
@@ -60,7 +61,11 @@ def simulate(
         losses = verdict_on(stage.report, lost, assume_isolation=assume_isolation).losses
         how = act(world, step, lost)
         placed = world.settle(wanted(world))
-        stage = Stage(", ".join(filter(None, (str(step), how))), world.report(), tuple(placed), losses)
+        report = world.report()
+        smaller = list(shrunk(stage.report, report)) if isinstance(step, Scale) else []
+        losses += tuple(loss for audited, left in smaller for loss in too_few(audited, left))
+        title = ", ".join(filter(None, (str(step), how, ORDERLY if smaller else "")))
+        stage = Stage(title, report, tuple(placed), losses)
         yield stage
 
 
