@@ -10,14 +10,16 @@ BIN := $(VENV)/bin
 help: ## show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
+# setuptools warns of folders named as the package beside an editable one: here that folder is the package.
+INSTALL_HERE = PYTHONWARNINGS='ignore:Editable installation' $(BIN)/pip install --quiet --disable-pip-version-check --editable
+
 # Installed in editable mode: the tests import the package, never the working directory by accident.
 $(VENV)/.installed: setup.cfg pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) not found; Python >= 3.11 is needed (PYTHON=...)"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: Python >= 3.11 is needed, $(PYTHON) is older (PYTHON=...)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade 'pip>=24'
-	@# setuptools warns of folders named as the package beside an editable one: here that folder is the package.
-	PYTHONWARNINGS='ignore:Editable installation' $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(INSTALL_HERE) '.[dev]'
 	@touch $@
 
 demo: $(VENV)/.installed ## replay the incident on the embedded cluster, without and with the webhook
@@ -39,7 +41,7 @@ check: $(VENV)/.installed ## lint, type-check and check the import contracts
 	$(BIN)/lint-imports
 
 $(VENV)/.docs: $(VENV)/.installed
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(INSTALL_HERE) '.[docs]'
 	@touch $@
 
 SPHINX = $(BIN)/sphinx-build -q -W --keep-going -n -c docs -d build/doctrees

@@ -101,7 +101,8 @@ def _default(option: click.Option) -> str:
         return "no"
     if option.required:
         return "required"
-    return f"`{option.default}`" if option.default not in (None, "", ()) else "none"
+    # click 8.3 has a mark of its own for a default that nobody gave, which is nothing to show.
+    return f"`{option.default}`" if isinstance(option.default, (str, int, float)) and option.default != "" else "none"
 
 
 def _options() -> Iterable[str]:

@@ -16,6 +16,10 @@ def test_the_reference_is_made_from_settings_commands_and_values():
     assert PAGE.read_text() == page(), "run `make reference`"
 
 
+def test_the_reference_shows_no_mark_of_a_library_for_a_default():
+    assert "Sentinel" not in page()
+
+
 @pytest.mark.parametrize("name", ["why", "audit", "can-drain", "simulate", "doctor"])
 def test_every_command_that_asks_is_described(name: str):
     assert f"## {name}\n" in (DOCS / "operating.md").read_text()

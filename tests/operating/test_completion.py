@@ -14,7 +14,8 @@ from operating.asked import dump, run
 from stand import Stand
 
 from webhook import cli
-from webhook.commands.completion import for_kubectl
+from webhook.cluster.door import NODES
+from webhook.commands.completion import ZONE, for_kubectl
 
 
 @pytest.fixture
@@ -41,6 +42,41 @@ def test_names_of_pods_and_nodes_are_completed(cluster: Path):
     assert completed("why", *where, "db-") == ["db-tikv-0", ":4"]
     assert completed("can-drain", "--cluster", str(cluster), "") == ["n1", "n2", "n3", ":4"]
     assert completed("can-drain", "--cluster", str(cluster), "n1", "n2") == ["n2", ":4"]
+
+
+def test_steps_zones_and_namespaces_are_completed(tmp_path: Path):
+    stand = Stand(*a_v1_world())
+    stand.admit(a_pod())
+    for node, zone in (("n1", "east"), ("n2", "east"), ("n3", "west")):
+        stand.cluster.merge_patch(NODES, node, {"metadata": {"labels": {ZONE: zone}}}, timeout=1)
+    where = ("--cluster", str(dump(tmp_path / "dump.json", stand.cluster)))
+
+    assert completed("simulate", "lo") == ["lose-node:", "lose-zone:", ":4"]
+    assert completed("simulate", *where, "lose-node:n") == ["lose-node:n1", "lose-node:n2", "lose-node:n3", ":4"]
+    assert completed("simulate", *where, "lose-zone:w") == ["lose-zone:west", ":4"]
+    assert completed("simulate", *where, "scale:") == [f"scale:{SPACE}/db-tikv=", ":4"]
+    assert completed("can-drain", *where, "--zone", "") == ["east", "west", ":4"]
+    for command in ("audit", "why"):
+        assert completed(command, *where, "-n", "") == [SPACE, ":4"]
+
+
+def test_contexts_of_the_kubeconfig_are_completed(tmp_path: Path):
+    path = tmp_path / "config"
+    path.write_text(
+        "{apiVersion: v1, kind: Config, current-context: b,"
+        " clusters: [{name: c, cluster: {server: 'http://localhost'}}], users: [{name: u, user: {}}],"
+        " contexts: [{name: b, context: {cluster: c, user: u}}, {name: a, context: {cluster: c, user: u}}]}"
+    )
+
+    assert completed("audit", "--kubeconfig", str(path), "--context", "") == ["a", "b", ":4"]
+    path.write_text("[]")
+    assert completed("audit", "--kubeconfig", str(path), "--context", "") == [":4"]
+
+
+def test_without_a_kubeconfig_no_context_is_offered(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("KUBECONFIG", "/no/such")
+
+    assert completed("audit", "--context", "") == [":4"]
 
 
 def test_where_nobody_can_be_asked_nothing_is_offered(monkeypatch: pytest.MonkeyPatch):

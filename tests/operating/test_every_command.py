@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import socket
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import trustme
 from click.testing import Result
 from cluster_objects import SPACE, a_claim, a_node, a_pod, a_v1_world, labels_v1
 from fake_api_server import RESET, STALL, Reply, fake_api_server
@@ -228,6 +230,31 @@ def test_a_server_that_answers_nonsense_is_a_sentence(
     not_a_traceback(result)
     assert said in one_sentence(result, 3 if said else result.exit_code)
     assert result.exit_code in (2, 3)
+
+
+def test_a_server_that_knows_no_nodes_is_taken_for_no_api_server(tmp_path: Path) -> None:
+    with fake_api_server() as server:
+        server.answer_with(Reply(404, b"{}"))
+        result = run("audit", "--kubeconfig", kubeconfig(tmp_path / "config", server.url))
+    said = one_sentence(result, 3)
+    assert "does not know this kind (404)" in said
+    assert "is the address that of an API server?" in said
+
+
+def test_a_server_of_another_authority_is_not_called_down(tmp_path: Path) -> None:
+    authority, other = trustme.CA(), trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
+    other.cert_pem.write_to_path(str(tmp_path / "ca.crt"))
+    with fake_api_server(context) as server:
+        config = kubeconfig(tmp_path / "config", server.url)
+        document = json.loads(config.read_text())
+        document["clusters"][0]["cluster"]["certificate-authority"] = "ca.crt"
+        config.write_text(json.dumps(document))
+        said = one_sentence(run("audit", "--kubeconfig", config), 3)
+    assert "has a certificate that is not trusted (" in said
+    assert "certificate-authority-data" in said
+    assert "is it up" not in said
 
 
 @every_command

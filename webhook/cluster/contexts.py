@@ -25,6 +25,15 @@ def namespace_of(kubeconfig: str, context: str | None = None) -> str:
     return text(inside(found, "context", "namespace")) or DEFAULT
 
 
+def names_in(kubeconfig: str) -> list[str]:
+    """The names of the contexts of a kubeconfig, in order; none where it cannot be read."""
+    try:
+        contexts, _ = list_kube_config_contexts(kubeconfig)  # type: ignore[no-untyped-call]
+    except (ConfigException, OSError, yaml.YAMLError, KeyError, TypeError, ValueError):
+        return []
+    return sorted(text(mapping(each).get("name")) for each in contexts)
+
+
 def own_namespace(directory: Path = SERVICE_ACCOUNT) -> str:
     """The namespace of the pod that we run in, "default" where this is none."""
     try:

@@ -71,7 +71,10 @@ def from_kubeconfig(path: str, context: str | None = None, *, clock: Callable[[]
     except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
         # Their texts may hold a piece of the file, and so of a token.
         kind = "YAML" if isinstance(error, yaml.YAMLError) else "kubeconfig"
-        raise SettingsError(f"kubeconfig {path}: it is no {kind} ({type(error).__name__})") from None
+        raise SettingsError(
+            f"kubeconfig {path}: it is no {kind}, or a part of it is missing or damaged; see what kubectl makes of it: "
+            f"kubectl config view --kubeconfig {path}"
+        ) from None
     if token_file is not None:
         _use(configuration, TokenFile(token_file, clock))
     return configuration

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from webhook import logs
+from webhook.commands import completion
 from webhook.commands.parameters import SECONDS, cluster_source, output_as, setting, together
 from webhook.settings import LogFormat, Settings, settings_from, variable
 
@@ -28,6 +29,7 @@ namespace = click.option(
     envvar=variable("namespace"),
     show_envvar=True,
     help="The namespace.",
+    shell_complete=completion.namespaces,
     show_default="the context's",
 )
 
@@ -41,6 +43,7 @@ which_cluster = together(
         envvar=variable("context"),
         show_envvar=True,
         help="The context of the kubeconfig.",
+        shell_complete=completion.contexts,
         show_default="the current one",
     ),
     click.option(

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from webhook.commands import completion
 from webhook.commands.asking import opened, which_cluster
 from webhook.commands.parameters import output_as
 from webhook.settings import variable
@@ -20,6 +21,7 @@ from webhook.settings import variable
     envvar=variable("namespace"),
     show_envvar=True,
     help="Only the groups of this namespace.",
+    shell_complete=completion.namespaces,
     show_default="all",
 )
 @output_as("table", "json", "html", help="A table, JSON, or a page with a picture: one file that needs no network.")

@@ -21,6 +21,8 @@ from webhook.settings import variable
     envvar=variable("zone"),
     show_envvar=True,
     help="Also all nodes of this zone (label topology.kubernetes.io/zone). May be repeated.",
+    show_default="none",
+    shell_complete=completion.zones,
 )
 @assume_isolation
 @text_or_json

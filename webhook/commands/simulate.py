@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from webhook.commands import completion
 from webhook.commands.asking import asking, assume_isolation, opened, text_or_json
 
 
 @click.command("simulate", short_help="Scale, lose nodes or zones, add nodes, on a copy; show what becomes of it.")
-@click.argument("steps", metavar="STEP...", nargs=-1, required=True)
+@click.argument("steps", metavar="STEP...", nargs=-1, required=True, shell_complete=completion.steps)
 @assume_isolation
 @text_or_json
 @asking

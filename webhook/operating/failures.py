@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from webhook.cluster.kinds import DUMP_COMMAND
 from webhook.errors import (
@@ -17,6 +18,9 @@ from webhook.errors import (
     UnknownOutcome,
 )
 from webhook.settings import ClusterSource, Settings
+
+# Python's own word for a certificate that fails verification.
+UNTRUSTED: Final = "SSLCertVerificationError"
 
 
 @contextmanager
@@ -44,6 +48,16 @@ def sentence(error: ApiError | OutOfTime, settings: Settings) -> str:
         )
     if isinstance(error, NotFound) and settings.source is ClusterSource.DUMP:
         return f"{call}: not in the dump{_detail(error)}; it is to be made by: {DUMP_COMMAND}"
+    if isinstance(error, NotFound) and not error.name:
+        return (
+            f"{call}: {settings.describe_source()} does not know this kind (404){_detail(error)}; is the address that"
+            " of an API server? kubectl cluster-info says what it is"
+        )
+    if isinstance(error, UnknownOutcome) and UNTRUSTED in error.detail:
+        return (
+            f"{call}: {settings.describe_source()} has a certificate that is not trusted{_detail(error)}; the"
+            " kubeconfig needs the cluster's current certificate-authority-data and name of the server"
+        )
     if isinstance(error, UnknownOutcome) and error.status is None:
         return (
             f"{call}: no answer from {settings.describe_source()}{_detail(error)}; is it the right one, is it up, and"
