@@ -45,6 +45,11 @@ def head(text: str) -> list[str]:
     return text.splitlines()[:5]
 
 
+def fact(text: str, name: str) -> str:
+    """What one of the lines below the first says."""
+    return next(line.strip().removeprefix(name).strip() for line in head(text) if line.strip().startswith(name))
+
+
 def stored(stand: Stand, *pods: object) -> Stand:
     """The stand with pods that nobody was asked about."""
     for pod in pods:
@@ -99,6 +104,54 @@ def test_a_running_pod_that_would_go_elsewhere_is_said_not_to_be_moved():
 
     assert "if it were created now: pinned to n" in line
     assert "what runs is not moved" in line
+
+
+def beside_each_other(*nodes_of: str, **parts: object) -> Stand:
+    """Members of PD that nobody placed, on these nodes."""
+    stand = Stand(*a_v1_world(len(nodes_of), "pd"))
+    return stored(stand, *(a_pod(f"db-pd-{n}", nodeName=node, **parts) for n, node in enumerate(nodes_of)))  # type: ignore[arg-type]
+
+
+def test_a_running_pod_that_is_stacked_is_said_to_be_with_how_to_move_it():
+    text = page(beside_each_other("n1", "n1", "n2"), "db-pd-1")
+
+    assert "stacked: node n1 holds 2 members of its group (db-pd-0, db-pd-1), at most 1 may be there" in fact(
+        text, "present"
+    )
+    assert "one at a time, when all others run: kubectl delete pod -n shop db-pd-1; it would go to n3" in fact(
+        text, "to do"
+    )
+    assert fact(page(beside_each_other("n1", "n1", "n2"), "db-pd-2"), "to do") == "nothing"
+
+
+def test_a_stacked_pod_without_another_node_says_what_it_needs_first():
+    text = page(beside_each_other("n1", "n1", "n2", "n3"), "db-pd-1")
+
+    assert "first: Add a node. Then, one at a time, when all others run: kubectl delete pod" in fact(text, "to do")
+
+
+def test_a_stacked_pod_whose_data_is_there_is_moved_with_its_data():
+    mine = [a_claim(f"pd-db-pd-{n}", labels_v1("pd"), volume="" if n else "pv-0") for n in range(3)]
+    stand = Stand(*a_v1_world(3, "pd")[:-3], *mine, a_volume("pv-0", "n1"))
+    stored(stand, *(a_pod(f"db-pd-{n}", nodeName=node) for n, node in enumerate(("n1", "n1", "n2"))))
+
+    assert "Move a sibling's data to another domain" in fact(page(stand, "db-pd-0"), "to do")
+
+
+def test_a_pod_whose_node_is_gone_is_not_said_to_be_all_right():
+    text = page(beside_each_other("n1", "n2", "n9"), "db-pd-2")
+
+    assert "on n9, a node that is not there (any more)" in fact(text, "present")
+    assert "bring n9 back; if it is gone for good: kubectl delete pod -n shop db-pd-2" in fact(text, "to do")
+
+
+def test_a_pod_on_a_node_without_the_topology_label_names_the_label():
+    stand = Stand(*a_v1_world(3, "pd", **{"pd.topology-key": "rack"}))
+    stored(stand, a_pod("db-pd-0", nodeName="n1"))
+    text = page(stand, "db-pd-0")
+
+    assert "on n1, a node without the label rack" in fact(text, "present")
+    assert "kubectl label node n1 rack=…, or correct the option topology-key" in fact(text, "to do")
 
 
 def test_a_guarded_pod_names_the_cause_and_what_helps():

@@ -16,6 +16,7 @@ from webhook.core.objects import Pod
 from webhook.core.outcomes import PINNING, Cause, Outcome
 from webhook.core.policy import nothing_to_decide
 from webhook.core.texts import TEXTS, text_of
+from webhook.operating import why_running
 from webhook.operating.page import listed
 from webhook.operating.why import Story
 
@@ -129,6 +130,8 @@ def present(story: Story) -> str:
     if pod.deleting:
         state.append("being deleted")
     state.append(f"on {pod.node_name}" if pod.node_name else "without a node")
+    if pod.node_name and (wrong := why_running.amiss(story)):
+        state.append(wrong)
     if story.scheduler and not pod.node_name:
         state.append(f"the scheduler says: {story.scheduler}")
     return ", ".join(state)
@@ -185,7 +188,7 @@ def to_do(story: Story) -> str:
     if story.pod is None or story.group is None:
         return TEXTS[story.recognised.cause].advice
     if story.pod.node_name or story.pod.finished:
-        return "nothing"
+        return "nothing" if story.pod.finished else why_running.to_do(story)
     if isinstance(story.finding, Finding) and story.finding.verdict is Verdict.FREE:
         if any(happened.reason == NOT_FREED for happened in story.events.happened):
             return (
