@@ -28,6 +28,7 @@ from cluster_objects import (
     own_guard,
     with_floor,
 )
+from dumps import a_set as a_whole_set
 from fake_api_server import fake_api_server, json_reply, status_reply
 from kubernetes.client import Configuration
 from operating.asked import dump, run
@@ -556,6 +557,22 @@ def test_groups_without_a_lock_claim_are_named():
     pod = a_pod("raft-0", labels={"app": "raft", keys.CLASS_LABEL: "quorum"})
 
     assert "shop/raft/quorum have no claim" in said(lines_of(Ward([*world, pod])), "lock claims")
+
+
+def test_a_set_whose_pods_have_not_come_yet_needs_no_claim_yet():
+    whole = a_whole_set("db-pd", labels=labels_v1("pd"), claims=("pd",))
+    whole["metadata"]["namespace"] = SPACE
+
+    assert level(lines_of(Ward([*nodes(), whole])), "lock claims") == "ok"
+
+
+def test_a_dump_without_claims_says_nothing_of_them(tmp_path: Path):
+    world = [found for found in a_v1_world(3, "pd") if found["kind"] != "PersistentVolumeClaim"]
+    ward = Ward([*world, a_pod("db-pd-0")])
+
+    assert (
+        "--    lock claims: the dump holds no claims" in run("doctor", "--cluster", dump(tmp_path / "d", ward)).stdout
+    )
 
 
 def an_entry(token: str, time: float) -> str:

@@ -447,6 +447,7 @@ def test_a_pod_that_is_not_there_yet_and_has_no_claims_is_left_to_plan():
 
     assert "plan` shows what it would get" in text
     assert "its owner tries again by itself" in text
+    assert "replicas 3, cap 1 for this pod" in text
 
 
 def test_a_pod_beyond_the_replicas_is_not_wanted():

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.core import keys, ledger
+from webhook.core.audit import audit
 from webhook.core.counting import guard_key
 from webhook.core.decision_record import largest_counts
 from webhook.core.explanation import Explanation, recorded_on
 from webhook.core.model import Decision, Entry, Group, Options, Snapshot
 from webhook.core.objects import Pod
+from webhook.core.outcomes import Cause
 from webhook.core.selectors import pinned_node
 from webhook.operating.looking import Look
 from webhook.operating.page import Page, columns, listed
@@ -63,7 +65,9 @@ def _recorded(explanation: Explanation) -> Iterator[str]:
 
 def _group(look: Look, snapshot: Snapshot) -> Iterator[str]:
     decision = look.decision
-    cap = "not known" if not look.known else "none" if decision.cap is None else str(decision.cap)
+    # Who cannot be decided on has a cap all the same.
+    limit = audit(snapshot).cap if decision.cause is Cause.NO_LOCK_CLAIM else decision.cap
+    cap = "not known" if not look.known else "none" if limit is None else str(limit)
     yield (
         f"replicas {snapshot.desired.replicas}, cap {cap} for this pod, kept apart by"
         f" {snapshot.desired.options.topology_key}{_options(look.options)}"

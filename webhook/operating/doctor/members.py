@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Final
 
-from webhook.cluster.door import ADVANCED_STATEFUL_SETS, STATEFUL_SETS
+from webhook.cluster.door import ADVANCED_STATEFUL_SETS, CLAIMS, STATEFUL_SETS
 from webhook.core import keys, ledger
 from webhook.core.audited import GroupAudit
 from webhook.core.findings import FindingKind
@@ -15,7 +15,7 @@ from webhook.core.model import Family, MemberClass, Placement
 from webhook.core.shapes import inside, text, texts
 from webhook.errors import NotFound
 from webhook.operating.auditing import Row
-from webhook.operating.doctor.lines import Line, fail, ok, warn
+from webhook.operating.doctor.lines import Line, fail, ok, skip, warn
 from webhook.operating.doctor.patient import Patient
 from webhook.operating.page import listed
 
@@ -105,8 +105,12 @@ def isolation(patient: Patient) -> Iterator[Line]:
 
 def claims(patient: Patient) -> Iterator[Line]:
     """Groups without a claim to lock on."""
+    if patient.connection.on_dump and not patient.list(CLAIMS):
+        yield skip("lock claims", "the dump holds no claims")
+        return
     placed = [found for found in patient.fleet.groups if found.snapshot.desired.replicas > 1]
-    without = [str(found.group) for found in placed if not found.snapshot.claims]
+    # Before the first pod there need be none: a set's controller makes them with the pods.
+    without = [str(found.group) for found in placed if found.snapshot.pods and not found.snapshot.claims]
     if without:
         yield warn(
             "lock claims",
