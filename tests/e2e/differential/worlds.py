@@ -12,6 +12,7 @@ from e2e.differential import constraints
 from e2e.differential.constraints import GPU, NAMESPACES, REQUIRED, TAINTS
 from e2e.differential.storage import STORAGE, Shelf, shelf_of
 from e2e.objects import HOSTNAME, ZONE, Object
+from webhook.core.objects import ALL_ADDRESSES
 
 PROBES = 5
 NODES = 5
@@ -83,12 +84,14 @@ def random_world(suite: Suite, seed: int) -> World:
     shelf = shelf_of(random, tag, names, PROBES) if has_storage else Shelf()
     draft = _Draft(random, suite, tag, names, owner, shelf)
     members = [_member(draft, ordinal) for ordinal in range(random.randint(0, replicas - 1))]
+    pods = [*members, *(_neighbour(draft, number) for number in range(random.randint(0, 9)))]
+    _give_each_port_once(pods)
     return World(
         seed=seed,
         nodes=[_node(draft, name) for name in names],
         taints=_taints(draft),
         storage=[*shelf.objects, *_attachments(draft)],
-        pods=[*members, *(_neighbour(draft, number) for number in range(random.randint(0, 9)))],
+        pods=pods,
         owner=owner,
         probes=[_probe(draft, number) for number in range(PROBES)],
     )
@@ -147,6 +150,23 @@ def _neighbour(draft: _Draft, number: int) -> Object:
     if draft.shelf.claims and namespace == NAMESPACES[0] and random.random() < 0.3:
         pod["spec"]["volumes"] = _volumes(random.choice(draft.shelf.claims)[:1])
     return pod
+
+
+def _give_each_port_once(pods: Sequence[Object]) -> None:
+    """Take host ports away from pods whose node's kubelet would refuse them, as another pod there has the port.
+
+    The scheduler does not count how often a port is taken: with one of two such pods preempted it is free for it.
+    """
+    taken: dict[tuple[str, int, str], set[str]] = {}
+    for pod in pods:
+        for container in pod["spec"]["containers"]:
+            for port in tuple(container["ports"]):
+                address = port.get("hostIP", ALL_ADDRESSES)
+                there = taken.setdefault((pod["spec"]["nodeName"], port["hostPort"], port["protocol"]), set())
+                if there and (address in there or ALL_ADDRESSES in (address, *there)):
+                    container["ports"].remove(port)
+                else:
+                    there.add(address)
 
 
 def _member(draft: _Draft, ordinal: int) -> Object:
