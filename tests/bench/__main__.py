@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from e2e.control_plane import missing_binaries
 
-from bench import decisions, handler, memory, placement
+from bench import decisions, decisions_followed, handler, memory, placement
 
 ALONE: dict[str, Callable[[], None]] = {
     "handler": handler.main,
@@ -17,7 +17,10 @@ ALONE: dict[str, Callable[[], None]] = {
 }
 """The parts that need no control plane."""
 
-PARTS = (*ALONE, *placement.PARTS)
+FOLLOWED = "decisions-followed"
+"""The part that has a control plane of its own."""
+
+PARTS = (*ALONE, FOLLOWED, *placement.PARTS)
 
 
 @click.command()
@@ -31,10 +34,13 @@ def main(parts: tuple[str, ...], repetitions: int, warm_ups: int, keep: Path | N
     for part in chosen:
         if part in ALONE:
             ALONE[part]()
-    if on_a_control_plane := [part for part in chosen if part in placement.PARTS]:
+    if chosen_with_a_plane := [part for part in chosen if part not in ALONE]:
         if problem := missing_binaries():
             raise click.ClickException(problem)
-        placement.main(on_a_control_plane, repetitions, warm_ups, keep)
+        if FOLLOWED in chosen_with_a_plane:
+            decisions_followed.main()
+        if shared := [part for part in chosen_with_a_plane if part != FOLLOWED]:
+            placement.main(shared, repetitions, warm_ups, keep)
 
 
 if __name__ == "__main__":

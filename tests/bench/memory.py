@@ -1,6 +1,7 @@
 """How much memory one process takes that follows a large cluster: `python -m bench.memory [NODES PODS]`.
 
-The cluster is a process of its own that speaks HTTP: objects of the size that real ones have (30 images a node,
+Nothing else is in that process but what a worker has in memory anyway; what its inventory holds is told apart from it.
+The cluster is another process that speaks HTTP: objects of the size that real ones have (30 images a node,
 managedFields, status), lists in one piece, watches with a stream of changes. Figures are printed, not asserted.
 """
 
@@ -30,7 +31,8 @@ def main(nodes: int, pods: int) -> None:
     )
     try:
         assert server.stdout is not None
-        follow(server.stdout.readline().strip())
+        url = server.stdout.readline().strip()
+        subprocess.run([sys.executable, __file__, "follow", url], check=True)
     finally:
         server.terminate()
         server.wait()
@@ -45,13 +47,14 @@ def follow(url: str) -> None:
     from webhook.cluster.door import PODS
     from webhook.cluster.inventory import Inventory
 
-    show("before")
+    before = show("before")
     began = time.monotonic()
     door = ApiDoor(Configuration(host=url))
     with Inventory(door).following() as inventory:
         while not inventory.synced():
             time.sleep(0.05)
-        show(f"listed after {time.monotonic() - began:.1f} s")
+        listed = show(f"listed after {time.monotonic() - began:.1f} s")
+        tell(f"  the inventory and what listing has left behind: {listed - before} MiB")
         time.sleep(10)
         while (view := inventory.view()) is None:
             time.sleep(0.05)
@@ -59,19 +62,20 @@ def follow(url: str) -> None:
         show(f"after {CHANGES_PER_SECOND} changes a second for 10 s ({len(view.nodes)} nodes, {placed} pods)")
         time.sleep(EXPIRES_AFTER + 15)
         show("after all was listed once more")
-        listed: Counter[str] = Counter()
+        seen: Counter[str] = Counter()
         for _ in range(3):
-            door.scan(PODS, lambda pod: listed.update([pod["kind"]]), timeout=60)
-        show(f"after {listed['Pod']} pods were listed beside that")
+            door.scan(PODS, lambda pod: seen.update([pod["kind"]]), timeout=60)
+        show(f"after {seen['Pod']} pods were listed beside that")
     door.close()
 
 
-def show(moment: str) -> None:
-    """Print what this process takes now, and the most that it ever took."""
+def show(moment: str) -> int:
+    """Print what this process takes now (MiB, which is returned), and the most that it ever took."""
     with open("/proc/self/status", encoding="ascii") as status:
         sizes = dict(line.split(":", 1) for line in status)
     now, peak = (int(sizes[key].split()[0]) // MIB for key in ("VmRSS", "VmHWM"))
     tell(f"  {moment}: {now} MiB, at most {peak} MiB")
+    return now
 
 
 def tell(line: str) -> None:
@@ -246,5 +250,7 @@ def serve(nodes: int, pods: int) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["serve"]:
         serve(int(sys.argv[2]), int(sys.argv[3]))
+    elif sys.argv[1:2] == ["follow"]:
+        follow(sys.argv[2])
     else:
         main(*(int(size) for size in sys.argv[1:] or ("5000", "20000")))
