@@ -10,6 +10,7 @@ import pytest
 from builders import make_claim, make_node, make_nodes, make_placing, make_snapshot, running_members
 
 from webhook.core import attaching, binding, interpod, keys, node_filters, ports, resources, spreading, volumes
+from webhook.core.filtering import AND
 from webhook.core.messages import WARNING_LIMIT
 from webhook.core.model import Decision
 from webhook.core.objects import NodeSelector, NodeSelectorTerm, Requirement
@@ -50,6 +51,37 @@ def test_full_domains_ask_for_a_node():
     decision = decided(nodes=make_nodes(2), pods=running_members("n1", "n2", first=1))
 
     assert said(decision) == (FULL, CAN_TAKE_IT, "Add a node.")
+
+
+def test_a_node_that_is_full_is_not_to_be_given_what_it_lacks():
+    full = "node n0 already holds 1 of at most 1 member(s)"
+    lacking = f"{binding.NO_VOLUME_TO_BIND}{AND}{full}"
+
+    assert said(no_safe_node(lacking, lacking, full, topology_key=keys.HOSTNAME)) == (
+        FULL,
+        CAN_TAKE_IT,
+        "Add a node, with a free PersistentVolume of its StorageClass.",
+    )
+    assert said(no_safe_node(lacking, topology_key=keys.HOSTNAME))[1] == NONE_CAN
+
+
+def test_the_decision_says_of_a_node_that_lacks_something_that_it_is_full_too():
+    taken = [make_node("n1", unschedulable=True), make_node("n2")]
+    decision = decided(nodes=taken, pods=running_members("n1", "n2", first=1))
+
+    assert decision.passed_over["n1"].split(AND)[1] == "domain n1 already holds 1 of at most 1 member(s)"
+    assert said(decision)[2] == "Add a node."
+
+
+def test_who_is_in_the_way_is_named_first():
+    guarded = "guarded member db-tikv-0 keeps others off until it is re-created: kubectl delete pod db-tikv-0"
+    full = "node n0 already holds 1 of at most 1 member(s)"
+
+    assert said(no_safe_node(full, full, guarded, topology_key=keys.HOSTNAME)) == (
+        "a sibling is in the way; see its event",
+        "db-tikv-0 of its group is in the way on the nodes that could take it",
+        "kubectl delete pod db-tikv-0, which is in the way. Or: Add a node.",
+    )
 
 
 def test_full_zones_ask_for_a_node_with_another_zone():

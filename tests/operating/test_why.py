@@ -112,6 +112,17 @@ def beside_each_other(*nodes_of: str, **parts: object) -> Stand:
     return stored(stand, *(a_pod(f"db-pd-{n}", nodeName=node, **parts) for n, node in enumerate(nodes_of)))  # type: ignore[arg-type]
 
 
+def test_who_is_in_the_way_is_named_in_the_first_line_with_the_command_that_helps():
+    stand = Stand(*a_v1_world(6))
+    stored(stand, *(with_floor(a_pod(f"db-tikv-{n}", nodeName=f"n{n + 1}")) for n in range(3)))
+    stand.admit(a_pod("db-tikv-3"))
+
+    text = page(stand, "db-tikv-3")
+
+    assert head(text)[0].endswith("db-tikv-0 and 2 more of its group are in the way on the nodes that could take it")
+    assert "kubectl delete pod -n shop db-tikv-0, which is in the way (and so are 2 more)" in fact(text, "to do")
+
+
 def test_a_running_pod_that_is_stacked_is_said_to_be_with_how_to_move_it():
     text = page(beside_each_other("n1", "n1", "n2"), "db-pd-1")
 

@@ -10,7 +10,7 @@ from webhook.core import keys
 from webhook.core.case import Case
 from webhook.core.decision_record import grouped_reasons, largest_counts
 from webhook.core.model import MemberClass
-from webhook.core.remedies import LARGER_THAN_ANY_NODE, WITHOUT_NODES
+from webhook.core.obstacles import LARGER_THAN_ANY_NODE, WITHOUT_NODES
 
 # Beyond this a list is for the log, not for a sentence.
 SHOWN: Final = 5

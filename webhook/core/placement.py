@@ -38,6 +38,7 @@ from dataclasses import replace
 
 from webhook.core import explain, keys
 from webhook.core.case import Case, case_for
+from webhook.core.filtering import AND
 from webhook.core.model import Decision, Placing, Snapshot
 from webhook.core.outcomes import Cause, Outcome
 from webhook.core.ranking import Candidate, best
@@ -121,6 +122,12 @@ def _place(case: Case) -> Decision:
             candidates.append(Candidate(node, domain, standing.guard_too, in_the_way))
     if candidates:
         return _taken_first(case, case.decision(Outcome.PINNED), candidates, full | kept_off)
+    # A node that lacks something and is full by the cap too is no help once it has that.
+    full |= {
+        name: f"{reason}{AND}{standing.reason}"
+        for name, reason in case.survey.infeasible.items()
+        if (standing := standing_of(case.domain_of(case.where.index.by_name[name]))).full
+    }
     return _guarded(case, Cause.NO_SAFE_NODE, full | kept_off, explain.of_guard(case, kept_off))
 
 

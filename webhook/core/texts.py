@@ -10,7 +10,7 @@ from typing import Final
 from webhook.core import node_filters, resources
 from webhook.core.model import Decision
 from webhook.core.outcomes import Cause, Outcome
-from webhook.core.remedies import is_of_rule, remedy_for
+from webhook.core.remedies import in_the_way, is_of_rule, remedy_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +194,21 @@ def text_of(decision: Decision) -> Text | None:
     text = _of_a_return(decision, text)
     if decision.cause is Cause.NO_SAFE_NODE:
         remedy = remedy_for(decision)
-        why = text.why if is_of_rule(decision) else NONE_CAN
+        why = _why(decision, text.why)
         text = replace(text, short=remedy.short, why=why, remedy=remedy.advice)
     elif decision.cause is Cause.API_TROUBLE and (missing := _NO_OWNER.match(decision.detail)):
         text = _without_owner(missing[1], missing[2], text.then)
     if text.then and decision.outcome in _THEN:
         text = replace(text, then=_THEN[decision.outcome])
     return text
+
+
+def _why(decision: Decision, by_the_cap: str) -> str:
+    """Why no node is safe: since siblings are in the way, else by the cap, else because none can take it."""
+    if names := in_the_way(decision):
+        who = f"{names[0]} and {len(names) - 1} more of its group are" if names[1:] else f"{names[0]} of its group is"
+        return f"{who} in the way on the nodes that could take it"
+    return by_the_cap if is_of_rule(decision) else NONE_CAN
 
 
 def _of_a_return(decision: Decision, text: Text) -> Text:

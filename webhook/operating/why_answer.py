@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -25,6 +26,9 @@ NEVER_ASKED: Final = (
     " webhook was there, or past its selectors"
 )
 
+# A pod that is named, unlike in "kubectl delete pod has it decided anew".
+_DELETE: Final = re.compile(r"kubectl delete pod (?=(?!-n )\S*-\S)")
+
 
 def headline(story: Story) -> str:
     """What holds for the pod, in one sentence."""
@@ -46,7 +50,7 @@ def _holds(story: Story) -> str:
     if pod is None or group is None:
         return f"is left alone: not a member, because {story.recognised.detail}"
     if story.recorded.explanation is not None:
-        return f"of {group} {_by_record(story.recorded.explanation, pod)}"
+        return f"of {group} {_by_record(story.recorded.explanation, pod, _known_why(story))}"
     if story.recorded.problem:
         return f"of {group} has no decision that can be read: {story.recorded.problem}"
     return f"of {group} {_without_record(story, pod, group)}"
@@ -66,9 +70,18 @@ def _without_record(story: Story, pod: Pod, group: Group) -> str:
     return NEVER_ASKED
 
 
-def _by_record(explanation: Explanation, pod: Pod) -> str:
+def _known_why(story: Story) -> str:
+    """What is in the way, more exactly than by the record's cause, if it is the same now; else ""."""
+    explanation, look = story.recorded.explanation, story.look
+    if explanation is None or look is None or not _is_same(explanation, look.decision):
+        return ""
+    text = text_of(look.decision)
+    return text.why if text is not None else ""
+
+
+def _by_record(explanation: Explanation, pod: Pod, known: str) -> str:
     record = explanation.record
-    why = _why(record.outcome, record.cause)
+    why = known or _why(record.outcome, record.cause)
     match record.outcome:
         case Outcome.PINNED:
             return f"was pinned to {record.node}{_whether_there(pod, record.node)}"
@@ -182,7 +195,11 @@ def _in_short(decision: Decision) -> str:
 
 
 def to_do(story: Story) -> str:
-    """What helps, if anything has to."""
+    """What helps, if anything has to; pods that are to be deleted are named with their namespace."""
+    return _DELETE.sub(rf"kubectl delete pod -n {story.namespace} ", _to_do(story))
+
+
+def _to_do(story: Story) -> str:
     if story.absent is not None:
         return _for_absent(story)
     if story.pod is None or story.group is None:
