@@ -8,6 +8,8 @@ import pytest
 
 from documentation.reference import PAGE, ROOT, page
 from webhook.cli import main
+from webhook.core.outcomes import Outcome
+from webhook.core.texts import TEXTS
 
 DOCS = ROOT / "docs"
 
@@ -43,6 +45,26 @@ def test_commands_that_pages_show_exist():
     }
 
     assert shown - set(main.commands) - {"charts"} == set()
+
+
+def test_whose_data_is_on_a_node_that_is_gone_is_led_to_what_gives_it_up():
+    assert "docs/emergency.md" in TEXTS[Outcome.RETURNED_WAITING].remedy
+    assert "\n## A node is gone for good\n" in (DOCS / "emergency.md").read_text()
+
+
+def test_no_page_upgrades_with_the_defaults_of_the_chart_before():
+    commands = [
+        (path.name, line)
+        for path in (*DOCS.glob("*.md"), ROOT / "README.md", ROOT / "charts" / "tidb-ha-webhook" / "README.md")
+        for line in path.read_text().splitlines()
+        if line.strip().startswith("helm ")
+    ]
+
+    assert [each for each in commands if " --reuse-values" in each[1]] == []
+    assert [
+        each for each in commands if " upgrade " in each[1] and " --set " in each[1] and "--reset-then" not in each[1]
+    ] == []
+    assert [each for each in commands if " install " in each[1] and not each[1].endswith("\\")] == []
 
 
 def test_every_page_is_reached_from_the_first():

@@ -121,7 +121,8 @@ TEXTS: Final[Mapping[Cause | Outcome, Text]] = {
     Cause.SKIP_OPTION: Text(
         "the option skip is set",
         "the option skip is set",
-        "Nothing to do; remove the option to have it placed.",
+        "Nothing to do while it runs; remove the option to have it placed. If it waits, siblings with a guard keep it "
+        "off their nodes: have one of these created anew.",
         warns=False,
     ),
     Cause.NOT_A_MEMBER: Text(
@@ -149,7 +150,8 @@ TEXTS: Final[Mapping[Cause | Outcome, Text]] = {
     Outcome.RETURNED_WAITING: Text(
         "no node there is possible now; repair or uncordon",
         "its volumes allow only one domain, and it can be pinned to no node there now",
-        "Repair or uncordon a node there; the scheduler then starts it without further help.",
+        "Repair or uncordon a node there; the scheduler then starts it without further help. If it is gone for good, "
+        "docs/emergency.md has how its copy is given up.",
     ),
 }
 
