@@ -55,6 +55,7 @@ from webhook.cluster.kinds import BUILT_IN, CUSTOM
 from webhook.cluster.patience import Patience
 from webhook.core import keys
 from webhook.errors import Forbidden, NotFound, UnknownOutcome
+from webhook.operating.doctor.lines import Level, exit_code, fail, unread, verdict
 from webhook.operating.doctor.patient import BINDINGS, LEASES, POLICIES, SERVICES
 from webhook.operating.doctor.permissions import RESCUING, SERVING
 from webhook.operating.doctor.server import OLDEST
@@ -559,6 +560,27 @@ def test_groups_without_a_lock_claim_are_named():
     assert "shop/raft/quorum have no claim" in said(lines_of(Ward([*world, pod])), "lock claims")
 
 
+def test_what_could_not_be_checked_is_no_all_clear():
+    lines = [line for about in lines_of(installed(placed())).values() for line in about if line.level is not Level.FAIL]
+    blind = unread("groups", "not checked: not allowed to list nodes", "ask somebody who may")
+
+    assert exit_code(lines) == 0
+    assert exit_code([*lines, blind]) == 3
+    assert verdict([*lines, blind]).endswith("; not checked: groups")
+    assert exit_code([blind, fail("replicas", "none", "")]) == 1
+
+
+def test_an_empty_cluster_has_no_members_that_passed_us():
+    assert level(lines_of(Ward([])), "members") == "--"
+
+
+def test_a_lease_that_nobody_ever_held_is_not_one_that_was_not_renewed():
+    ward = installed(placed())
+    ward.merge_patch(LEASES, "tidb-ha-webhook-controller", {"spec": None}, namespace=SYSTEM, timeout=1)
+
+    assert "nobody holds it -> just after an install wait a minute" in said(lines_of(ward), "controller")
+
+
 def test_a_set_whose_pods_have_not_come_yet_needs_no_claim_yet():
     whole = a_whole_set("db-pd", labels=labels_v1("pd"), claims=("pd",))
     whole["metadata"]["namespace"] = SPACE
@@ -609,7 +631,7 @@ def test_entries_that_are_over_are_only_counted():
     lines = records({f"{keys.ENTRY_PREFIX}bbbbbbbb": an_entry("bbbbbbbb", START - 1000)})
 
     assert level(lines, "records") == "ok"
-    assert "1 are over, and go with the next decision" in said(lines, "records")
+    assert "1 is over, and goes with the next decision" in said(lines, "records")
 
 
 def test_karpenter_is_told_of_where_members_are_pinned():

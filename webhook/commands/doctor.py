@@ -22,12 +22,13 @@ def command(ctx: click.Context, /, output: str, **parameters: Any) -> None:
     Each line is ok, warn, fail, or -- for what cannot be looked at here; below warn and fail is what to do. On a
     dump only the groups are looked at. Nothing is written.
 
-    Exit code: 0 if nothing fails, 1 if something does, 2 for a wrong flag, 3 if the API server does not answer.
+    The last line is the verdict. Exit code: 0 if nothing fails, 1 if something does, 2 for a wrong flag, 3 if the API
+    server does not answer, or nothing fails and something could not be checked.
     """
     with opened(parameters) as connection:
         # Here, not above: see webhook/commands/__init__.py.
         from webhook.operating.doctor.examine import examine
-        from webhook.operating.doctor.lines import as_json, is_fit
+        from webhook.operating.doctor.lines import as_json, exit_code, verdict
         from webhook.operating.page import one_line
 
         lines = tuple(examine(connection))
@@ -38,4 +39,6 @@ def command(ctx: click.Context, /, output: str, **parameters: Any) -> None:
             click.echo(f"{level}  {line.about}: {one_line(line.found)}")
             if line.to_do:
                 click.echo(f"      -> {line.to_do}")
-    ctx.exit(0 if is_fit(lines) else 1)
+        if output == "text":
+            click.echo(verdict(lines))
+    ctx.exit(exit_code(lines))

@@ -9,7 +9,7 @@ from typing import Final
 from webhook.errors import ApiError, Forbidden, NotFound, OutOfTime
 from webhook.operating.connecting import Connection
 from webhook.operating.doctor import members, permissions, registration, server, serving
-from webhook.operating.doctor.lines import Line, skip, warn
+from webhook.operating.doctor.lines import Line, skip, unread
 from webhook.operating.doctor.patient import Patient, not_allowed
 from webhook.operating.failures import sentence
 
@@ -51,8 +51,8 @@ def examine(connection: Connection, clock: Callable[[], float] = time) -> Iterat
         try:
             yield from tuple(check(patient))
         except Forbidden as error:
-            yield warn(about, *not_allowed(error))
+            yield unread(about, *not_allowed(error))
         except NotFound as error:
             yield skip(about, f"not looked at: {error}")
         except (ApiError, OutOfTime) as error:
-            yield warn(about, f"not checked: {sentence(error, connection.settings)}", "ask again")
+            yield unread(about, f"not checked: {sentence(error, connection.settings)}", "ask again")

@@ -70,7 +70,8 @@ def strangers(patient: Patient) -> Iterator[Line]:
             "they were created before the webhook or while it was away; the audit shows whether it matters",
         )
     else:
-        yield ok("members", "all have passed us")
+        there = any(row.audited.members for row in patient.report.rows)
+        yield ok("members", "all have passed us") if there else skip("members", "there are none")
 
 
 def guards(patient: Patient) -> Iterator[Line]:
@@ -100,7 +101,7 @@ def isolation(patient: Patient) -> Iterator[Line]:
             "set location-labels in PD's configuration (host, and zone where there are zones)",
         )
     else:
-        yield ok("PD's isolation", "nothing that is said rests on it unread")
+        yield ok("PD's isolation", "no answer depends on location-labels of PD that could not be read")
 
 
 def claims(patient: Patient) -> Iterator[Line]:
@@ -145,7 +146,8 @@ def records(patient: Patient) -> Iterator[Line]:
     yield from _about(unreadable, "that cannot be read", "nothing: the next decision replaces them")
     yield from _about(newer, "of a newer version", "finish the upgrade")
     if not (future or unreadable or newer):
-        over = f"; {len(stale)} are over, and go with the next decision of their groups" if stale else ""
+        are = "1 is over, and goes" if len(stale) == 1 else f"{len(stale)} are over, and go"
+        over = f"; {are} with the next decision of the group" if stale else ""
         yield ok("records", f"all can be read{over}")
 
 

@@ -31,7 +31,7 @@ def configuration(patient: Patient) -> Iterator[Line]:
         yield fail(
             about,
             "no MutatingWebhookConfiguration has a webhook of ours for pods: nobody is placed",
-            "install the chart charts/tidb-ha-webhook",
+            "helm upgrade --install of the chart charts/tidb-ha-webhook makes it, also where the release is there",
         )
         return
     names = sorted({entry.configuration for entry in own})

@@ -78,7 +78,13 @@ def leader(patient: Patient) -> Iterator[Line]:
         )
         return
     holder, renewed = text(inside(lease, "spec", "holderIdentity")), _time(inside(lease, "spec", "renewTime"))
-    if not holder or renewed is None or patient.clock() - renewed > LEADERLESS:
+    if not holder:
+        yield warn(
+            about,
+            "nobody leads: its Lease is there, and nobody holds it",
+            "just after an install wait a minute; else look at the log of the controller",
+        )
+    elif renewed is None or patient.clock() - renewed > LEADERLESS:
         yield warn(about, "its Lease has not been renewed for a minute or more", "look at the log of the controller")
     else:
         yield ok(about, f"{holder} leads")
