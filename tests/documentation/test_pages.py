@@ -74,3 +74,11 @@ def test_every_page_is_reached_from_the_first():
     for path in DOCS.glob("*.md"):
         name = path.stem
         assert name == "index" or name in listed or name.startswith(("install", "runbook")), name
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+def test_no_table_is_torn_apart_by_an_empty_line(path):
+    text = path.read_text()
+
+    # A table of its own begins with a head, whose next line is a rule.
+    assert re.findall(r"\n\|.*\n\n(\|.*)\n(?!\|-)", text) == []
