@@ -111,6 +111,17 @@ def test_5000_nodes_with_the_longest_names_fit_and_keep_the_fields_that_others_r
     assert json.loads(text)["moreReasons"] > 4900
 
 
+def test_a_text_that_is_cut_ends_with_a_whole_name_and_a_mark() -> None:
+    names = [f"db-pd-{number}" for number in range(200)]
+    decision = Decision(Outcome.GUARDED, Cause.NO_SAFE_NODE, detail=f"it leaves them to {', '.join(names)}")
+
+    detail = json.loads(decision_annotation(decision, "db-pd-0", None))["detail"]
+
+    kept = detail.removeprefix("it leaves them to ")
+    assert kept.endswith(" ..")
+    assert set(kept.removesuffix(" ..").split(", ")) <= set(names)
+
+
 def test_many_nodes_with_few_reasons_lose_none() -> None:
     passed_over = {f"n{i}": ("Insufficient cpu", "node(s) were unschedulable")[i % 2] for i in range(5000)}
     text = decision_annotation(Decision(Outcome.GUARDED, passed_over=passed_over), "m", None)

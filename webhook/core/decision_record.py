@@ -36,6 +36,8 @@ _OF_THE_POD: Final = (
 # How many counts and reasons, and how many characters of each text, are kept: the first row that fits.
 # The fields that are always kept come to 1.2 KiB with the longest names that Kubernetes allows.
 _ROOM: Final = ((64, 512), (32, 256), (16, 160), (8, 120), (4, 80), (2, 60), (1, 40), (0, 0))
+# Where a text was cut.
+_MARK: Final = " .."
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +171,17 @@ def _explained(decision: Decision, items: int, characters: int) -> dict[str, Any
     fields: dict[str, Any] = {
         "counts": dict(counts[:items]),
         "moreCounts": len(counts[items:]),
-        "reasons": [reason[:characters] for reason in reasons[:items]],
+        "reasons": [_cut(reason, characters) for reason in reasons[:items]],
         "moreReasons": len(reasons[items:]),
-        "detail": decision.detail[:characters],
-        "problems": [problem[:characters] for problem in decision.problems[:items]],
+        "detail": _cut(decision.detail, characters),
+        "problems": [_cut(problem, characters) for problem in decision.problems[:items]],
     }
     return {key: value for key, value in fields.items() if value}
+
+
+def _cut(text: str, characters: int) -> str:
+    """At most so many characters; what is cut ends with a whole word, no name that nobody has, and with a mark."""
+    if len(text) <= characters or characters <= len(_MARK):
+        return text[:characters]
+    kept = text[: characters - len(_MARK)]
+    return (kept[: kept.rfind(" ")] if " " in kept else kept).rstrip(",; ") + _MARK
