@@ -272,6 +272,16 @@ def test_a_pod_that_is_no_member_is_told_why(pod: dict[str, object], because: st
     assert "again" not in text
 
 
+def test_a_pod_that_nobody_controls_and_that_has_a_members_labels_is_said_to_be_counted():
+    free = a_pod("free", labels=labels_v1("pd"))
+    del free["metadata"]["ownerReferences"]
+
+    said = fact(page(stored(Stand(*a_v1_world()), free), "free"), "to do")
+
+    assert "audit and can-drain count it by its labels" in said
+    assert f"take the label {keys.V1_MANAGED_BY} off it" in said
+
+
 def test_a_generic_sets_pod_is_recognised_by_its_set():
     stand = Stand(*generic_world())
     stand.admit(a_generic_pod())
@@ -465,7 +475,10 @@ def test_a_pod_beyond_the_replicas_is_not_wanted():
     whole = a_whole_set(replicas=2)
     whole["metadata"]["namespace"] = SPACE
 
-    assert "StatefulSet db-tikv does not want it: its replicas are 2" in page(Stand(whole), "db-tikv-5")
+    text = page(Stand(whole), "db-tikv-5")
+
+    assert "StatefulSet db-tikv does not want it: its replicas are 2" in text
+    assert "events below" not in text
 
 
 def test_a_set_without_a_template_cannot_create_it():

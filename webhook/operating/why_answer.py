@@ -203,7 +203,7 @@ def _to_do(story: Story) -> str:
     if story.absent is not None:
         return _for_absent(story)
     if story.pod is None or story.group is None:
-        return TEXTS[story.recognised.cause].advice
+        return _for_stranger(story)
     if story.pod.node_name or story.pod.finished:
         return "nothing" if story.pod.finished else why_running.to_do(story)
     if isinstance(story.finding, Finding) and story.finding.verdict is Verdict.FREE:
@@ -227,9 +227,22 @@ def _to_do(story: Story) -> str:
 
 def _for_absent(story: Story) -> str:
     if story.look is None or not story.look.known:
-        return "look at the events below, and at its owner's: kubectl describe"
+        where = "look at the events below, and at its owner's" if story.events.happened else "look at its owner"
+        owner = story.absent.owner if story.absent is not None else ""
+        return f"{where}: kubectl describe{f' ({owner})' if owner else ''} -n {story.namespace}"
     decision = story.look.decision
     if decision.outcome is Outcome.DENIED:
         text = text_of(decision)
         return f"{text.advice if text else ''} Or set the option when-unplaceable to Guard, so that it waits instead"
     return "its owner tries again by itself, with a delay that doubles up to about 16 minutes"
+
+
+def _for_stranger(story: Story) -> str:
+    """For a pod of no group. One without a controller may be a member that its owner has let go, so others count it."""
+    labels = story.pod.labels if story.pod is not None else {}
+    if story.pod is not None and story.pod.owner is None and keys.TIDB_OPERATOR in labels.values():
+        return (
+            "audit and can-drain count it by its labels, as a member whose owner may be gone: if it is none, take the"
+            f" label {next(key for key, value in labels.items() if value == keys.TIDB_OPERATOR)} off it"
+        )
+    return TEXTS[story.recognised.cause].advice
