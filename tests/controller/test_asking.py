@@ -10,7 +10,7 @@ from cluster_objects import SPACE, a_pod, a_v1_world, with_floor
 from controller.standing import Leader, cordon, play_owner, pods_of
 from stand import Stand
 
-from webhook.cluster.door import ENDPOINT_SLICES, NAMESPACES, PODS, WEBHOOKS, Manifest
+from webhook.cluster.door import ENDPOINT_SLICES, NAMESPACES, PODS, SERVICES, WEBHOOKS, Manifest
 from webhook.cluster.kinds import CUSTOM
 from webhook.controller.asking import SERVICE_LABEL
 from webhook.controller.memory import FIRST_PAUSE
@@ -21,6 +21,8 @@ CONFIGURATION = "rel.hooks"
 PODS_OF_SET = [a_pod(f"db-tikv-{ordinal}") for ordinal in range(3)]
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
 SERVICE = {"namespace": "hooks", "name": "rel", "path": "/mutate"}
+
+WITHOUT_SELECTOR: Manifest = {"ports": [{"port": 443}]}
 
 
 def a_webhook(**changes: Any) -> Manifest:
@@ -34,9 +36,16 @@ def a_slice(*ready: bool | None) -> Manifest:
     return {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": metadata, "endpoints": endpoints}
 
 
-def a_bad_pin(*webhooks: Manifest, slices: tuple[Manifest, ...] = (), node_count: int = 5) -> Stand:
+def a_bad_pin(
+    *webhooks: Manifest,
+    slices: tuple[Manifest, ...] = (),
+    node_count: int = 5,
+    service: Manifest | None = WITHOUT_SELECTOR,
+) -> Stand:
     """Two of a set run; the third is pinned to a node that was cordoned, and others are possible."""
-    stand = Stand(*a_v1_world(node_count=node_count), serve=(*CUSTOM, WEBHOOKS, ENDPOINT_SLICES))
+    stand = Stand(*a_v1_world(node_count=node_count), serve=(*CUSTOM, WEBHOOKS, ENDPOINT_SLICES, SERVICES))
+    if service is not None:
+        stand.cluster.create(SERVICES, {"metadata": {"name": "rel"}, "spec": service}, namespace="hooks", timeout=1)
     namespace = {"metadata": {"name": SPACE, "labels": {"kubernetes.io/metadata.name": SPACE}}}
     stand.cluster.create(NAMESPACES, namespace, timeout=1)
     if webhooks:
@@ -93,6 +102,8 @@ def test_a_webhook_that_is_called_by_url_has_no_endpoints_to_look_at() -> None:
             (a_webhook(objectSelector={"matchLabels": {"placed": "yes"}}),), (), "does not select it", id="pod left out"
         ),
         pytest.param((a_webhook(rules=[{**RULE, "operations": ["UPDATE"]}]),), (), "does not select it", id="no rule"),
+        pytest.param((a_webhook(rules=[{**RULE, "scope": "Cluster"}]),), (), "does not select it", id="no scope"),
+        pytest.param((a_webhook(rules=[{**RULE, "apiVersions": ["v2"]}]),), (), "does not select it", id="no version"),
         pytest.param((a_webhook(clientConfig={"service": SERVICE}),), (), "has no caBundle", id="no bundle"),
         pytest.param((a_webhook(),), (a_slice(),), "no endpoint of the Service of", id="no replica"),
         pytest.param((a_webhook(),), (a_slice(False, False),), "no endpoint of the Service of", id="none is ready"),
@@ -109,6 +120,21 @@ def test_a_pod_is_not_freed_whom_nobody_would_ask_about_and_that_is_said_once(
     message = leader.notices[0].message
     assert message.startswith("db-tikv-2 of shop/db/tikv is not deleted to be created again, though n")
     assert why in message
+
+
+@pytest.mark.parametrize(
+    "service",
+    [
+        pytest.param(None, id="the Service was deleted, and its slices with it"),
+        pytest.param({**WITHOUT_SELECTOR, "selector": {"app": "webhook"}}, id="its slices are not there yet"),
+    ],
+)
+def test_a_service_without_slices_is_asked_only_if_somebody_else_says_where_it_leads(service: Manifest | None) -> None:
+    stand = a_bad_pin(a_webhook(), service=service)
+    leader = Leader(stand, configuration=CONFIGURATION)
+    leader.turns(30)
+    assert (leader.deleted, leader.reasons) == ([], ["PodNotFreed"])
+    assert "no endpoint of the Service of" in leader.notices[0].message
 
 
 def test_once_the_configuration_is_back_the_pod_is_freed() -> None:
@@ -128,6 +154,7 @@ def test_once_the_configuration_is_back_the_pod_is_freed() -> None:
         ("get mutatingwebhookconfigurations", Forbidden("get", "mutatingwebhookconfigurations", status=403)),
         ("list namespaces", UnknownOutcome("list", "namespaces")),
         ("list endpointslices", Forbidden("list", "endpointslices", status=403)),
+        ("get services", Forbidden("get", "services", status=403)),
     ],
 )
 def test_where_the_registration_cannot_be_read_nobody_is_freed(call: str, error: Exception) -> None:

@@ -38,6 +38,7 @@ VOLUME_ATTACHMENTS: Final = Resource("storage.k8s.io", "v1", "volumeattachments"
 STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet")
 ADVANCED_STATEFUL_SETS: Final = Resource("apps.pingcap.com", "v1", "statefulsets", "StatefulSet")
 EVENTS: Final = Resource("", "v1", "events", "Event")
+SERVICES: Final = Resource("", "v1", "services", "Service")
 ENDPOINT_SLICES: Final = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
 WEBHOOKS: Final = Resource(
     "admissionregistration.k8s.io",

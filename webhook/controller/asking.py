@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from webhook.cluster.door import ENDPOINT_SLICES, NAMESPACES, WEBHOOKS, Door
+from webhook.cluster.door import ENDPOINT_SLICES, NAMESPACES, SERVICES, WEBHOOKS, Door
 from webhook.cluster.reader import STALE, Reader
 from webhook.controller.memory import LONG_AGO
 from webhook.core import keys
@@ -130,5 +130,8 @@ def _may_answer(reader: Reader, webhook: Webhook) -> bool:
     namespace, name, _ = service
     slices = reader.list(ENDPOINT_SLICES, namespace=namespace, labels={SERVICE_LABEL: name}, resource_version=STALE)
     endpoints = [endpoint for found in slices.items for endpoint in items(found.get("endpoints"))]
-    # Kubernetes keeps a slice for each Service with a selector; without any nothing is known.
-    return not slices.items or any(inside(each, "conditions", "ready") is not False for each in endpoints)
+    if slices.items:
+        return any(inside(each, "conditions", "ready") is not False for each in endpoints)
+    # They go with their Service, and there is one for each with a selector; without a selector nothing is known.
+    found = reader.find(SERVICES, name, namespace=namespace)
+    return found is not None and not texts(inside(found, "spec", "selector"))

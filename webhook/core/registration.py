@@ -27,6 +27,9 @@ def sees_creates_of_pods(webhook: Webhook) -> bool:
         {"pods", "*", "*/*", "pods/*"} & set(strings(mapping(rule).get("resources")))
         and {"CREATE", "*"} & set(strings(mapping(rule).get("operations")))
         and {"", "*"} & set(strings(mapping(rule).get("apiGroups")))
+        and {"v1", "*"} & set(strings(mapping(rule).get("apiVersions", ["*"])))
+        # Without one the API server has "*".
+        and text(mapping(rule).get("scope")) in ("", "*", "Namespaced")
         for rule in items(webhook.get("rules"))
     )
 

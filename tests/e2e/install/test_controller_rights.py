@@ -82,6 +82,7 @@ def use_every_right(api: Api, configuration: Configuration, namespace: str) -> s
 
     tried("get mutatingwebhookconfigurations", lambda: reached.get(door.WEBHOOKS, f"rel.{namespace}", timeout=TIMEOUT))
     tried("list endpointslices", lambda: reached.list(door.ENDPOINT_SLICES, namespace=namespace, timeout=TIMEOUT))
+    tried("get services", lambda: reached.get(door.SERVICES, "rel", namespace=namespace, timeout=TIMEOUT))
     for plural, resources in LISTED.items():
         for resource in resources:
             tried(f"list {plural}", lambda of=resource: reached.list(of, timeout=TIMEOUT))

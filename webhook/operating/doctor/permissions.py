@@ -67,8 +67,10 @@ RESCUING: Final = (
     *_rights("core.pingcap.com", "clusters", "list"),
     *_rights("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "get"),
     *_rights("discovery.k8s.io", "endpointslices", "list"),
+    *_rights("", "services", "get"),
 )
-"""What the controller needs beside that: the configuration by its name, EndpointSlices in its namespace."""
+"""What the controller needs beside that: the configuration by its name, EndpointSlices and Services in its
+namespace."""
 
 
 def of_the_user(patient: Patient) -> Iterator[Line]:
@@ -119,6 +121,7 @@ def of_the_controller(patient: Patient) -> Iterator[Line]:
     only = {
         "mutatingwebhookconfigurations": {"name": patient.own_entries[0].configuration},
         "endpointslices": {"namespace": namespace},
+        "services": {"namespace": namespace},
     }
     missing = [
         str(right)
