@@ -388,6 +388,18 @@ def test_a_pod_whose_set_is_paused_is_left_alone_until_it_goes_on() -> None:
     assert leader.deleted == ["db-tikv-0"]
 
 
+@pytest.mark.parametrize("finalizer", ["orphan", "foregroundDeletion", "example.com/held"])
+def test_a_pod_whose_set_is_being_deleted_is_left_alone(finalizer: str) -> None:
+    stand, before = a_pinned_pod()
+    cordon(stand, before.node)
+    stand.patch(STATEFUL_SETS, "db-tikv", {"metadata": {"finalizers": [finalizer]}})
+    stand.delete(STATEFUL_SETS, "db-tikv")
+    leader = Leader(stand)
+    leader.turns(60)
+    assert (leader.deleted, leader.reasons) == ([], ["PodCannotRun"])
+    assert "its StatefulSet is being deleted" in leader.notices[0].message
+
+
 def test_kubernetes_own_sets_know_no_pause() -> None:
     stand, before = a_pinned_pod()
     cordon(stand, before.node)

@@ -98,6 +98,9 @@ def desired_ordinals(replicas: int, start: int, delete_slots: Collection[int]) -
 
 def _paused_set(stateful_set: Mapping[str, Any]) -> str:
     """Why a set's controller creates no pods. Kubernetes' own knows no pause, also where the TidbCluster is paused."""
+    if inside(stateful_set, "metadata", "deletionTimestamp"):
+        # Orphaning or in the foreground: its controller does nothing for it any more.
+        return "its StatefulSet is being deleted"
     advanced = text(stateful_set.get("apiVersion")).startswith(ADVANCED_API_GROUP)
     held = texts(inside(stateful_set, "metadata", "annotations")).get(PAUSED_RECONCILE) == "true"
     return f"its StatefulSet is paused by the annotation {PAUSED_RECONCILE}" if advanced and held else ""
