@@ -123,6 +123,16 @@ def test_who_is_in_the_way_is_named_in_the_first_line_with_the_command_that_help
     assert "kubectl delete pod -n shop db-tikv-0, which is in the way (and so are 2 more)" in fact(text, "to do")
 
 
+def test_a_topology_key_that_no_node_has_is_to_be_mended_before_the_pod_is_created_anew():
+    stand = stored(Stand(*a_v1_world(topology_key="rack")), with_floor(a_pod("db-tikv-0")))
+
+    said = fact(page(stand, "db-tikv-0"), "to do")
+
+    assert said.startswith(
+        "Give the nodes the label rack, or correct the option topology-key. Until then it waits again"
+    )
+
+
 def test_a_running_pod_that_is_stacked_is_said_to_be_with_how_to_move_it():
     text = page(beside_each_other("n1", "n1", "n2"), "db-pd-1")
 

@@ -137,11 +137,7 @@ def present(story: Story) -> str:
     pod = story.pod
     if story.absent is not None or pod is None:
         return ""
-    state = [pod.phase or "Pending"]
-    if pod.ready:
-        state.append("Ready")
-    if pod.deleting:
-        state.append("being deleted")
+    state = [pod.phase or "Pending", *(["Ready"] if pod.ready else []), *(["being deleted"] if pod.deleting else [])]
     state.append(f"on {pod.node_name}" if pod.node_name else "without a node")
     if pod.node_name and (wrong := why_running.amiss(story)):
         state.append(wrong)
@@ -208,11 +204,10 @@ def _to_do(story: Story) -> str:
         return "nothing" if story.pod.finished else why_running.to_do(story)
     if isinstance(story.finding, Finding) and story.finding.verdict is Verdict.FREE:
         if any(happened.reason == NOT_FREED for happened in story.events.happened):
-            return (
-                f"{story.finding.why}; but mend first what the event {NOT_FREED} below names: do not delete it before"
-            )
+            mend = f"mend first what the event {NOT_FREED} below names: do not delete it before"
+            return f"{story.finding.why}; but {mend}"
         return (
-            f"{story.finding.why}: the controller has it created anew within 30 s; where none runs: "
+            f"{_first(story)}{story.finding.why}: the controller has it created anew within 30 s; where none runs: "
             f"kubectl delete pod -n {story.namespace} {story.name}"
         )
     if isinstance(story.finding, Finding) and story.finding.verdict is Verdict.LEAVE:
@@ -228,8 +223,7 @@ def _to_do(story: Story) -> str:
 def _for_absent(story: Story) -> str:
     if story.look is None or not story.look.known:
         where = "look at the events below, and at its owner's" if story.events.happened else "look at its owner"
-        owner = story.absent.owner if story.absent is not None else ""
-        return f"{where}: kubectl describe{f' ({owner})' if owner else ''} -n {story.namespace}"
+        return f"{where}: kubectl describe -n {story.namespace}"
     decision = story.look.decision
     if decision.outcome is Outcome.DENIED:
         text = text_of(decision)
@@ -237,12 +231,19 @@ def _for_absent(story: Story) -> str:
     return "its owner tries again by itself, with a delay that doubles up to about 16 minutes"
 
 
+def _first(story: Story) -> str:
+    """What has to be mended first where the pod would wait again if it were created anew."""
+    if story.look is None or story.look.decision.cause is not Cause.NO_SAFE_NODE:
+        return ""
+    text = text_of(story.look.decision)
+    return f"{text.remedy} Until then it waits again. " if text is not None else ""
+
+
 def _for_stranger(story: Story) -> str:
     """For a pod of no group. One without a controller may be a member that its owner has let go, so others count it."""
-    labels = story.pod.labels if story.pod is not None else {}
-    if story.pod is not None and story.pod.owner is None and keys.TIDB_OPERATOR in labels.values():
-        return (
-            "audit and can-drain count it by its labels, as a member whose owner may be gone: if it is none, take the"
-            f" label {next(key for key, value in labels.items() if value == keys.TIDB_OPERATOR)} off it"
-        )
+    pod = story.pod
+    labels = pod.labels if pod is not None and pod.owner is None else {}
+    if keys.TIDB_OPERATOR in labels.values():
+        label = next(key for key, value in labels.items() if value == keys.TIDB_OPERATOR)
+        return f"audit and can-drain count it by its labels; if it is no orphan of a set, take the label {label} off it"
     return TEXTS[story.recognised.cause].advice
