@@ -96,6 +96,15 @@ def test_a_breach_is_told_with_its_members_and_exit_code_1(tmp_path: Path):
     assert result.stdout.splitlines()[-1] == "1 group: 1 with breaches"
 
 
+def test_what_is_piped_has_each_thing_on_one_line_with_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    lines = audited(tmp_path, stacked()).stdout.splitlines()
+
+    said = "breach: Stacked: node n1 holds 2 members (db-pd-0, db-pd-1), at most 1 may be there"
+    assert f"shop/db/pd  {said}" in lines
+
+
 def test_groups_with_breaches_come_first(tmp_path: Path):
     stand = Stand(*a_v1_world(3, "pd"), a_set("pd", cluster="aa"), *claims(3, "pd", "aa"))
     for number, node in enumerate(("n1", "n1", "n2")):

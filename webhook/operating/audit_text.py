@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
 from typing import Any, Final
 
 from rich.console import Console
@@ -20,7 +22,9 @@ HEADINGS: Final = ("GROUP", "RUNNING", "CAP", "FULLEST", "FINDING")
 
 def print_table(report: Report, console: Console) -> None:
     """Print each group with what it survives and what was found, breaches first."""
-    if report.rows or report.unreadable:
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.print(Text("\n".join(_lines(report))), soft_wrap=True)
+    elif report.rows or report.unreadable:
         table = Table(box=None, pad_edge=False)
         for heading in HEADINGS:
             table.add_column(heading, overflow="fold", ratio=1 if heading == "FINDING" else None)
@@ -31,6 +35,18 @@ def print_table(report: Report, console: Console) -> None:
             table.add_row(*(Text(one_line(cell)) for cell in cells), style="red")
         console.print(table)
     console.print(Text(report.summary))
+
+
+def _lines(report: Report) -> Iterator[str]:
+    """For other programs, such as grep: a line for each thing, however long, with the group in each."""
+    for row in sorted(report.rows, key=lambda row: not row.breaches):
+        running = f"{row.running}/{row.audited.replicas}"
+        yield f"{row.group}  {running}  cap {cap_text(row.audited)}  {one_line(row.survives)}"
+        for finding in row.findings:
+            level = "breach" if finding.breach else "note"
+            yield f"{row.group}  {level}: {finding.kind.value}: {one_line(finding.text)}"
+    for each in report.unreadable:
+        yield f"{each.group}  breach: cannot be judged: {one_line(each.why)}"
 
 
 def _add(table: Table, row: Row) -> None:
