@@ -6,14 +6,26 @@ import logging
 from typing import Any
 
 import pytest
-from cluster_objects import SPACE, a_pod, a_v1_world, with_floor
+from cluster_objects import (
+    SPACE,
+    a_generic_pod,
+    a_pod,
+    a_set,
+    a_v1_world,
+    claims,
+    generic_world,
+    labels_v1,
+    nodes,
+    with_floor,
+)
 from controller.standing import Leader, cordon, play_owner, pods_of
 from stand import Stand
 
 from webhook.cluster.door import ENDPOINT_SLICES, NAMESPACES, PODS, SERVICES, WEBHOOKS, Manifest
 from webhook.cluster.kinds import CUSTOM
 from webhook.controller.asking import SERVICE_LABEL
-from webhook.controller.memory import FIRST_PAUSE
+from webhook.controller.memory import FIRST_PAUSE, REPLACEMENT_TIME
+from webhook.core import keys
 from webhook.core.manifests import pod_from
 from webhook.errors import Forbidden, UnknownOutcome
 
@@ -220,6 +232,8 @@ def test_a_member_that_comes_later_with_a_decision_lets_rescue_go_on(caplog: pyt
     leader.rescue.seen(members(stand))
     leader.rescue.seen(members(stand))
     assert leader.figures.halted
+    # Audits are a minute apart; a creationTimestamp has whole seconds.
+    stand.clock.elapsed += 60
     waiting_again(stand)
     leader.rescue.seen(members(stand))
     assert not leader.figures.halted
@@ -275,3 +289,65 @@ def test_whoever_leads_next_begins_with_the_breaker_closed() -> None:
     leader = broken(stand)
     leader.rescue.forget()
     assert not leader.figures.halted
+
+
+def test_a_group_that_nobody_asks_about_loses_one_pod_whatever_others_come_with() -> None:
+    stand = Stand(*nodes(9), *(part for each in "ab" for part in (a_set(cluster=each), *claims(3, "tikv", each))))
+    lost = [a_pod(f"a-tikv-{ordinal}", labels=labels_v1("tikv", "a")) for ordinal in range(3)]
+    asked = a_pod("b-tikv-0", labels=labels_v1("tikv", "b"))
+    cordon(stand, *[stand.admit(each).node for each in lost])
+    leader = Leader(stand)
+    for _ in range(20):
+        for _ in range(12):
+            leader.turns(0)
+            stand.clock.elapsed += 5
+            for each in lost:
+                if each["metadata"]["name"] not in pods_of(stand):
+                    come_past_us(stand, each)
+        leader.rescue.seen(members(stand))
+        if "b-tikv-0" in pods_of(stand):
+            stand.delete(PODS, "b-tikv-0")
+        stand.admit(asked)
+    assert (len(leader.deleted), leader.figures.halted) == (1, True)
+    # Of the other group it is known that it is asked about: there rescue goes on.
+    stand.clock.elapsed += 60
+    stand.delete(PODS, "b-tikv-0")
+    cordon(stand, stand.admit(asked).node)
+    leader.rescue.seen(members(stand))
+    leader.turns(10)
+    assert leader.deleted[1:] == ["b-tikv-0"]
+
+
+def test_a_member_that_an_audit_could_not_read_before_is_none_that_came_later() -> None:
+    stand = a_bad_pin(node_count=7)
+    leader = broken(stand)
+    leader.rescue.seen([])
+    leader.rescue.seen(members(stand))
+    assert leader.figures.halted
+
+
+def test_an_owner_that_is_slow_to_create_costs_one_pod_and_opens_the_breaker_when_it_does() -> None:
+    stand = Stand(*a_v1_world(node_count=9))
+    cordon(stand, *[stand.admit(pod).node for pod in PODS_OF_SET])
+    leader = Leader(stand)
+    leader.turns(10 + 2 * REPLACEMENT_TIME)
+    assert (len(leader.deleted), leader.figures.halted) == (1, False)
+    come_past_us(stand, next(pod for pod in PODS_OF_SET if pod["metadata"]["name"] == leader.deleted[0]))
+    leader.turns(60)
+    assert (len(leader.deleted), leader.figures.halted) == (1, True)
+    assert "WebhookNotAsked" in leader.reasons
+
+
+def test_a_pod_whose_set_has_opted_out_meanwhile_stops_nobody() -> None:
+    stand = Stand(*generic_world(), *nodes(6)[3:])
+    pods = [a_generic_pod(ordinal) for ordinal in range(3)]
+    for pod in pods[:2]:
+        stand.bind(pod["metadata"]["name"], stand.admit(pod).node)
+    cordon(stand, stand.admit(pods[2]).node)
+    leader = Leader(stand)
+    leader.turns(10)
+    opted_out = a_generic_pod(2)
+    del opted_out["metadata"]["labels"][keys.CLASS_LABEL]
+    stand.admit(opted_out)
+    leader.turns(0)
+    assert (leader.reasons, leader.figures.halted) == (["PodReplaced"], False)

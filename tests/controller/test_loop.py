@@ -526,14 +526,20 @@ def test_the_other_groups_wait_again_when_the_last_decision_is_long_ago() -> Non
     assert len(leader.deleted) == before + 1
 
 
-def test_a_group_whose_pod_nobody_creates_again_goes_on_after_a_time(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_group_whose_pod_nobody_creates_again_waits_until_it_comes_with_a_decision(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     stand = Stand(*a_v1_world(node_count=6))
     cordon(stand, *[stand.admit(pod).node for pod in PODS_OF_SET])
     leader = Leader(stand)
     leader.turns(10)
-    leader.turns(REPLACEMENT_TIME)
-    assert len(leader.deleted) == 2
+    leader.turns(4 * REPLACEMENT_TIME)
+    assert len(leader.deleted) == 1
     assert "nobody has created it again" in caplog.text
+    assert any("was freed, and has not come again" in notice.message for notice in leader.notices)
+    play_owner(stand, *PODS_OF_SET)
+    leader.turns(10)
+    assert len(leader.deleted) == 2
 
 
 def test_a_pod_of_one_name_is_freed_again_only_after_a_pause_that_doubles() -> None:

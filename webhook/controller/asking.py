@@ -3,7 +3,7 @@
 A pod that is created while nobody asks us comes without a decision: without a pin, without the guard, and so perhaps
 beside a sibling. Two things keep that from being our doing. The *registration* is read before each deletion: it must
 be there, select the pod, and name a Service with a ready endpoint. And the *breaker*: it opens when a pod that was
-freed has come again without a decision, and nobody at all is freed until a member that came later has one.
+freed has come again without a decision, and nobody of a group is freed until a member of it that came later has one.
 
 No pod is created to find out, not even as a dry run: whoever may create pods may become anybody.
 """
@@ -15,9 +15,11 @@ from typing import Final
 
 from webhook.cluster.door import ENDPOINT_SLICES, NAMESPACES, SERVICES, WEBHOOKS, Door
 from webhook.cluster.reader import STALE, Reader
-from webhook.controller.memory import LONG_AGO
+from webhook.controller.memory import LONG_AGO, Freed
 from webhook.core import keys
 from webhook.core.decision_record import record_from
+from webhook.core.groups import is_member
+from webhook.core.model import Group
 from webhook.core.objects import Pod
 from webhook.core.registration import Webhook, bundle_of, for_pods, selects, service_of
 from webhook.core.shapes import inside, items, texts
@@ -59,16 +61,20 @@ class Registration:
 
 
 class Breaker:
-    """Open from when a freed pod has come again without a decision until a member that came later has one.
+    """Open for a group from when its freed pod has come again without a decision until a later member has one.
 
-    `clock` is monotonic (s).
+    While it is open for any group, another group needs such a member too: one webhook is asked about some pods and
+    not about others (`matchConditions`). A pod that has not come again in time keeps its own group only. `clock` is
+    monotonic (s).
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._trusted_until = LONG_AGO
-        self._unasked = ""
+        self._unasked: dict[Group, Pod] = {}
+        self._overdue: dict[Group, Freed] = {}
         self._known: frozenset[str] | None = None
+        self._proofs: tuple[Pod, ...] = ()
 
     @property
     def trusts(self) -> bool:
@@ -76,20 +82,43 @@ class Breaker:
         return self._clock() < self._trusted_until
 
     @property
-    def why_open(self) -> str:
-        """Why nobody is freed, "" if it is closed."""
-        return f"{self._unasked} was created without a decision" if self._unasked else ""
+    def is_open(self) -> bool:
+        """Whether a group is not asked about, as far as is known."""
+        return bool(self._unasked)
 
-    def came_again(self, pod: Pod) -> bool:
+    def why_open(self, group: Group) -> str:
+        """Why nobody of this group is freed, "" if it is closed."""
+        if (late := self._overdue.get(group)) is not None:
+            return f"{late.namespace}/{late.name} was freed, and has not come again"
+        pod = self._unasked.get(group)
+        if pod is None and not any(is_member(group, proof) for proof in self._proofs):
+            pod = next(iter(self._unasked.values()), None)
+        return f"{pod.namespace}/{pod.name} was created without a decision" if pod is not None else ""
+
+    def overdue(self) -> dict[Group, Freed]:
+        """The freed pods that have not come again in time."""
+        return dict(self._overdue)
+
+    def is_late(self, group: Group, freed: Freed) -> None:
+        """A freed pod has not come again in time: of what it comes with nothing is known."""
+        self._overdue[group] = freed
+
+    def came_again(self, group: Group, pod: Pod) -> bool:
         """A freed pod has come again; whether the breaker opens for it."""
+        self._overdue.pop(group, None)
         if is_decided(pod):
             self._trusted_until = self._clock() + TRUST
             return False
         self._trusted_until = LONG_AGO
-        if self._unasked:
+        if group in self._unasked:
             return False
-        self._unasked, self._known = f"{pod.namespace}/{pod.name}", None
+        # Who was asked about before proves nothing of now, in any group.
+        self._unasked[group], self._known, self._proofs = pod, None, ()
         return True
+
+    def not_ours(self, group: Group) -> None:
+        """A freed pod has come again as one that is no member any more."""
+        self._overdue.pop(group, None)
 
     def seen(self, members: Iterable[Pod]) -> bool:
         """These are all members now; whether one of them closes the breaker."""
@@ -97,13 +126,19 @@ class Breaker:
             return False
         there = tuple(members)
         if self._known is None:
-            # When a pod was created is not known well enough: what comes from now on is certainly later.
+            # Clocks of API servers differ: who is there now is not later, whatever the timestamps say.
             self._known = frozenset(pod.uid for pod in there)
             return False
-        if not any(pod.uid not in self._known and has_record(pod) for pod in there):
-            return False
-        self._unasked, self._known = "", None
-        return True
+        # Nor is one that was there and could not be read.
+        since = max(pod.created for pod in self._unasked.values())
+        known = self._known
+        self._proofs = tuple(pod for pod in there if pod.uid not in known and pod.created > since and has_record(pod))
+        self._unasked = {
+            group: pod
+            for group, pod in self._unasked.items()
+            if not any(is_member(group, proof) for proof in self._proofs)
+        }
+        return not self._unasked
 
 
 def is_decided(pod: Pod) -> bool:

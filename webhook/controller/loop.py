@@ -18,8 +18,8 @@ from webhook.controller.memory import Freed, RescueMemory
 from webhook.controller.rescue import Finding, Held, Kind, Sight, Verdict, judge
 from webhook.controller.scan import Found, Groups, Scanner
 from webhook.controller.telling import Telling
-from webhook.core.groups import is_member
 from webhook.core.manifests import pod_from
+from webhook.core.model import Group
 from webhook.core.objects import Pod
 from webhook.deadline import Deadline
 from webhook.errors import ApiError, Conflict, NotFound, OutOfTime, UnknownOutcome
@@ -120,19 +120,30 @@ class Rescue:
     def _show(self) -> None:
         self._with.figures.stuck(self._memory.stuck())
         self._with.figures.unfreed(self._memory.unfreed())
-        self._with.figures.stopped(bool(self._breaker.why_open))
+        self._with.figures.stopped(self._breaker.is_open)
 
     def _see_replacements(self, deadline: Deadline) -> None:
-        for group, freed in self._memory.awaited().items():
-            again = self._replacement(freed, deadline)
-            if again is not None:
+        for group, freed in {**self._breaker.overdue(), **self._memory.awaited()}.items():
+            if (again := self._replacement(freed, deadline)) is not None and self._see(group, again, deadline):
                 self._memory.replaced(group)
-                # One that is no member any more is none of our business.
-                if is_member(group, again) and self._breaker.came_again(again):
-                    self._tell.unasked(again, group)
-            elif self._memory.is_overdue(freed):
+            elif group in self._memory.awaited() and self._memory.is_overdue(freed):
                 self._memory.replaced(group)
+                self._breaker.is_late(group, freed)
                 logger.warning("%s/%s was freed, and nobody has created it again", freed.namespace, freed.name)
+
+    def _see(self, group: Group, again: Pod, deadline: Deadline) -> bool:
+        """A freed pod has come again; whether it is known what it is."""
+        try:
+            recognised = self._with.groups.recognise(again, deadline)
+        except ApiError as error:
+            self._tell.failed(f"nobody knows whether {_name(again)} is a member: {error}")
+            return False
+        if recognised.group is None:
+            # None of our business any more: the webhook leaves it alone.
+            self._breaker.not_ours(group)
+        elif self._breaker.came_again(group, again):
+            self._tell.unasked(again, group)
+        return True
 
     def _replacement(self, freed: Freed, deadline: Deadline) -> Pod | None:
         """The pod's next life, None if it is not there, or that cannot be read."""
@@ -172,7 +183,7 @@ class Rescue:
         # What cannot be seen beforehand shall cost one pod: whether the webhook is asked is seen by the first of all.
         may_go = self._memory.may_free(held.pod) and (self._breaker.trusts or not self._memory.awaited())
         if finding.verdict is Verdict.FREE and is_due and may_go:
-            why = self._why_unasked(held.pod, deadline)
+            why = self._why_unasked(held, deadline)
             self._memory.mark_unfreed(uid, unfreed=bool(why))
             if why:
                 self._tell.unfreed(held, seen, why, self._memory.is_news)
@@ -181,12 +192,10 @@ class Rescue:
         else:
             self._memory.mark_unfreed(uid, unfreed=False)
 
-    def _why_unasked(self, pod: Pod, deadline: Deadline) -> str:
+    def _why_unasked(self, held: Held, deadline: Deadline) -> str:
         """Why nobody might ask the webhook about the pod's next life, "" if somebody would."""
-        if self._breaker.why_open:
-            return self._breaker.why_open
         try:
-            return self._with.unasked(pod, deadline)
+            return self._breaker.why_open(held.group) or self._with.unasked(held.pod, deadline)
         except ApiError as error:
             return f"it cannot be read how the API server is told of the webhook: {error}"
 

@@ -78,6 +78,7 @@ def pod_from(manifest: Mapping[str, Any], *, namespace: str = "") -> Pod:
         node_name=text(spec.get("nodeName")),
         nominated_node_name=text(status.get("nominatedNodeName")),
         phase=text(status.get("phase")),
+        created=text(metadata.get("creationTimestamp")),
         deleting=bool(metadata.get("deletionTimestamp")),
         ready=_is_ready(status),
         scheduler_name=text(spec.get("schedulerName")),

@@ -125,6 +125,7 @@ class OwnerReference:
 class Pod:
     """A pod: one that exists, or one that an AdmissionReview asks to create (`uid` "" then).
 
+    `created`: the creationTimestamp as the API server wrote it (RFC 3339, UTC, so later is greater).
     `preempts`: it may take the place of pods of lower priority. `ephemeral_claims`: the claims of its generic
     ephemeral volumes as they will be once the pod exists; `claim_names` has their names too.
     """
@@ -153,6 +154,7 @@ class Pod:
     priority: int = 0
     preempts: bool = True
     ephemeral_claims: tuple[Claim, ...] = ()
+    created: str = ""
 
     @property
     def first_claim(self) -> str:
