@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from html.parser import HTMLParser
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,13 @@ from cluster_objects import (
     with_floor,
 )
 from operating.asked import connected, dump, run
+from rich.console import Console
 from stand import Stand
 
 from webhook.cluster.door import NODES, PODS
 from webhook.core import keys
 from webhook.operating.audit_page import page_of
+from webhook.operating.audit_text import print_table
 from webhook.operating.auditing import read_report
 from webhook.operating.picture import MOST_COLUMNS, sheets_of
 
@@ -96,11 +99,13 @@ def test_a_breach_is_told_with_its_members_and_exit_code_1(tmp_path: Path):
     assert result.stdout.splitlines()[-1] == "1 group: 1 with breaches"
 
 
-def test_what_is_piped_has_each_thing_on_one_line_with_its_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_is_piped_has_each_thing_on_one_line_with_its_group(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("COLUMNS", raising=False)
+    piped = StringIO()
 
-    lines = audited(tmp_path, stacked()).stdout.splitlines()
+    print_table(read_report(connected(stacked())), Console(file=piped))
 
+    lines = piped.getvalue().splitlines()
     said = "breach: Stacked: node n1 holds 2 members (db-pd-0, db-pd-1), at most 1 may be there"
     assert f"shop/db/pd  {said}" in lines
 
