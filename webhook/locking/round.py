@@ -142,7 +142,9 @@ class Round:
         # 4. Decide, purely.
         snapshot = snapshot_of(self._group, listing, state, live)
         planned = self._plan(snapshot, placings, proposed=state.proposed)
-        planned = settled(planned, snapshot, self._waiting.requests(), self._waiting.deadline().clock())
+        if self._writes:
+            # A look waits for nobody: another group's pods may be next.
+            planned = settled(planned, snapshot, self._waiting.requests(), self._waiting.deadline().clock())
         if not planned:
             self._waiting.pause(SETTLING_PERIOD)
             return None
