@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from cluster_objects import SPACE, a_pod, a_set, a_v1_world, labels_v1, with_floor
+from cluster_objects import SPACE, a_generic_pod, a_pod, a_set, a_v1_world, generic_world, labels_v1, with_floor
 from controller.standing import Leader
 from stand import EXPIRY, Stand
 
@@ -19,7 +19,11 @@ from webhook.controller import auditing
 from webhook.controller.auditing import MOST_EVENTS, PERIOD, Auditing
 from webhook.controller.duties import AllDuties
 from webhook.controller.saying import AGAIN, Sayings
+from webhook.core import keys
+from webhook.core.audit import audit
+from webhook.core.findings import findings
 from webhook.core.objects import Pod
+from webhook.deadline import Deadline
 from webhook.errors import Forbidden
 from webhook.events import Notice
 from webhook.locking.sweeping import Sweep
@@ -298,3 +302,14 @@ def test_a_thing_that_comes_and_goes_is_no_news_before_it_has_stayed() -> None:
         assert sayings.end() == ()
         sayings.begin()
         assert sayings.end() == ()
+
+
+def test_a_class_that_is_none_in_the_template_is_told_though_the_pods_have_another_still() -> None:
+    stand = Stand(*generic_world())
+    for ordinal in range(3):
+        stand.bind(f"raft-{ordinal}", stand.admit(a_generic_pod(ordinal)).node)
+    labels = {"app": "raft", keys.CLASS_LABEL: "quorm"}
+    stand.patch(STATEFUL_SETS, "raft", {"spec": {"template": {"metadata": {"labels": labels}}}})
+    fleet = read_fleet(Reader(stand.cluster, Deadline.after(9, stand.clock.monotonic)))
+    said = [found.text for group in fleet.groups for found in findings(audit(group.snapshot))]
+    assert any("quorm" in text for text in said)

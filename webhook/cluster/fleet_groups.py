@@ -22,7 +22,10 @@ SETS: Final = (door.STATEFUL_SETS, door.ADVANCED_STATEFUL_SETS)
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A pod of a group, and as its owner would have it: with the owner that it had before it was orphaned."""
+    """A pod of a group, and as its owner would have it.
+
+    That is with the owner that it had before it was orphaned, and with the class of its template by now.
+    """
 
     pod: Pod
     owned: Pod
@@ -34,7 +37,8 @@ def grouped(pods: Iterable[Pod], wishes: Reader) -> dict[Group, list[Member]]:
     for pod in pods:
         owned = pod if pod.owner is not None else replace(pod, owner=_former_owner(pod))
         owner = _owner(owned, wishes) if needs_owner(owned) else None
-        group = recognise(_as_of_now(owned, owner), owner).group
+        owned = _as_of_now(owned, owner)
+        group = recognise(owned, owner).group
         if group is not None and is_member(group, pod):
             found.setdefault(group, []).append(Member(pod, owned))
     return found
