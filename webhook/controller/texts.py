@@ -63,8 +63,8 @@ def of_unfreed(held: Held, seen: Sight, why: str) -> str:
 def of_unasked(pod: Pod, group: Group) -> str:
     """What is said of a freed pod that has come again past the webhook."""
     return fitting(
-        f"{pod.name} of {group} was created again without a decision: the webhook was not asked about it; no pod is"
-        " deleted any more until a member comes with one"
+        f"{pod.name} of {group} was created again without a decision: the webhook was not asked about it; no pod of a"
+        " group is deleted any more until a member of that group comes with one"
     )
 
 
