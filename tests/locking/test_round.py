@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -383,6 +384,23 @@ IMMEDIATE = {
 }
 
 
+def at_the_fourth_look(stand: Stand, change: Callable[[], None]) -> None:
+    """Let something change just before the claims are listed for the fourth time."""
+    looks = iter(range(3))
+
+    def look() -> None:
+        if next(looks, None) is None:
+            stand.door.before.clear()
+            change()
+
+    stand.door.before[f"list {PVC}"] = look
+
+
+def take_away(stand: Stand, token: str) -> None:
+    """What the writer of a second record does whose attempt was lost."""
+    stand.patch(CLAIMS, SECOND, {"metadata": {"annotations": {keys.ENTRY_PREFIX + token: None}}})
+
+
 def an_immediate_stand() -> Stand:
     made = [a_claim(f"tikv-db-tikv-{ordinal}") for ordinal in range(2)]
     for claim in made:
@@ -395,14 +413,7 @@ def an_immediate_stand() -> Stand:
 def test_a_claim_of_a_class_that_binds_at_once_is_waited_for_and_its_volume_followed() -> None:
     stand = an_immediate_stand()
     bound = {"spec": {"volumeName": "pv-1"}, "status": {"phase": "Bound"}}
-    looks = iter(range(3))
-
-    def binds() -> None:
-        if next(looks, None) is None:
-            stand.door.before.clear()
-            stand.patch(CLAIMS, SECOND, bound)
-
-    stand.door.before[f"list {PVC}"] = binds
+    at_the_fourth_look(stand, partial(stand.patch, CLAIMS, SECOND, bound))
     answer = ask(stand, "db-tikv-1").only
     assert (answer.decision.outcome, answer.decision.node) == (Outcome.PINNED, "n2")
     assert 0 < stand.clock.monotonic() < UNBOUND_CLAIM
@@ -419,14 +430,7 @@ def test_a_claim_that_names_its_volume_before_it_is_bound_is_waited_for_where_it
     claim = a_claim(SECOND) | {"status": {"phase": "Pending"}}
     claim["spec"]["volumeName"] = "pv-1"
     stand = Stand(*nodes(), a_set(), *beside, claim, a_claim("tikv-db-tikv-2"), a_pod(nodeName="n2"))
-    looks = iter(range(3))
-
-    def binds() -> None:
-        if next(looks, None) is None:
-            stand.door.before.clear()
-            stand.patch(CLAIMS, SECOND, {"status": {"phase": "Bound"}})
-
-    stand.door.before[f"list {PVC}"] = binds
+    at_the_fourth_look(stand, partial(stand.patch, CLAIMS, SECOND, {"status": {"phase": "Bound"}}))
     answer = ask(stand, "db-tikv-1").only
     assert (answer.decision.outcome, answer.decision.node) == (Outcome.RETURNED, "n2")
     assert 0 < stand.clock.monotonic() < UNBOUND_CLAIM
@@ -451,14 +455,7 @@ def a_full_stand(time: int = START) -> Stand:
 
 def test_a_pod_without_a_place_waits_for_a_sibling_that_holds_two_to_be_decided_anew() -> None:
     stand = a_full_stand()
-    looks = iter(range(3))
-
-    def taken_away() -> None:
-        if next(looks, None) is None:
-            stand.door.before.clear()
-            stand.patch(CLAIMS, SECOND, {"metadata": {"annotations": {keys.ENTRY_PREFIX + "rival0003": None}}})
-
-    stand.door.before[f"list {PVC}"] = taken_away
+    at_the_fourth_look(stand, partial(take_away, stand, "rival0003"))
     answer = ask(stand).only
     assert (answer.decision.outcome, answer.decision.node) == (Outcome.PINNED, "n3")
     assert stand.clock.monotonic() < BUDGET / 2
@@ -466,17 +463,9 @@ def test_a_pod_without_a_place_waits_for_a_sibling_that_holds_two_to_be_decided_
 
 def test_a_sibling_that_was_decided_anew_and_is_seen_already_is_waited_for_too() -> None:
     stand = a_full_stand()
-    taken = dict.fromkeys(recorded("rival0002", "db-tikv-2", "n2"))
-    stand.patch(CLAIMS, SECOND, {"metadata": {"annotations": taken}})
+    take_away(stand, "rival0002")
     stand.cluster.admit(a_pod("db-tikv-2", nodeName="n2"), namespace=SPACE)
-    looks = iter(range(3))
-
-    def taken_away() -> None:
-        if next(looks, None) is None:
-            stand.door.before.clear()
-            stand.patch(CLAIMS, SECOND, {"metadata": {"annotations": {keys.ENTRY_PREFIX + "rival0003": None}}})
-
-    stand.door.before[f"list {PVC}"] = taken_away
+    at_the_fourth_look(stand, partial(take_away, stand, "rival0003"))
     answer = ask(stand).only
     assert (answer.decision.outcome, answer.decision.node) == (Outcome.PINNED, "n3")
 
