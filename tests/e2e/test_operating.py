@@ -65,12 +65,19 @@ def ask(control_plane: ControlPlane) -> Ask:
 
 
 @pytest.fixture
-def running(place: Place) -> Place:
-    """Three nodes, and a PD set whose three members the webhook has placed."""
+def running(place: Place, ask: Ask) -> Place:
+    """Three nodes, and a PD set whose three members the webhook has placed: the only group of the cluster."""
+    # What other tests have left goes with its namespace, some time after them.
+    wait_until(lambda: not groups_of(json.loads(ask("audit", "-o", "json").out)), "other groups to be gone", 120)
     place.create(*objects.local_cluster(THREE, zones=["a", "b", "c"]))
     place.start(component="pd")
     place.wait_running(3, component="pd")
     return place
+
+
+def groups_of(audited: Object) -> list[Object]:
+    """The groups that an audit has judged, and those that it could not judge."""
+    return [*audited["groups"], *audited["notJudged"]]
 
 
 def put(group: HandSet, *nodes: str) -> None:
