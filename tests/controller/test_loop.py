@@ -41,7 +41,7 @@ from webhook.cluster.door import (
     V2_CLUSTERS,
     Manifest,
 )
-from webhook.controller.asking import TRUST
+from webhook.controller.asking import GIVEN_UP, TRUST
 from webhook.controller.loop import TURN
 from webhook.controller.memory import FIRST_PAUSE, REPLACEMENT_TIME
 from webhook.core import keys
@@ -539,6 +539,17 @@ def test_a_group_whose_pod_nobody_creates_again_waits_until_it_comes_with_a_deci
     assert any("was freed, and has not come again" in notice.message for notice in leader.notices)
     play_owner(stand, *PODS_OF_SET)
     leader.turns(10)
+    assert len(leader.deleted) == 2
+
+
+def test_a_group_whose_pod_never_comes_again_goes_on_when_no_owner_can_be_that_slow() -> None:
+    stand = Stand(*a_v1_world(node_count=6))
+    cordon(stand, *[stand.admit(pod).node for pod in PODS_OF_SET])
+    leader = Leader(stand)
+    leader.turns(GIVEN_UP)
+    assert len(leader.deleted) == 1
+    # Its set was scaled in meanwhile.
+    leader.turns(60)
     assert len(leader.deleted) == 2
 
 

@@ -28,6 +28,9 @@ from webhook.deadline import Deadline
 SERVICE_LABEL: Final = "kubernetes.io/service-name"
 # For so long (s) after a freed pod has come again with a decision the next ones need not wait for each other.
 TRUST: Final = 60.0
+# A freed pod that has not come again for so long (s) never will: its set was scaled in, or is gone. The StatefulSet
+# controller's longest delay between two tries is 1,000 s.
+GIVEN_UP: Final = 1200.0
 
 
 class Registration:
@@ -88,7 +91,7 @@ class Breaker:
 
     def why_open(self, group: Group) -> str:
         """Why nobody of this group is freed, "" if it is closed."""
-        if (late := self._overdue.get(group)) is not None:
+        if (late := self.overdue().get(group)) is not None:
             return f"{late.namespace}/{late.name} was freed, and has not come again"
         pod = self._unasked.get(group)
         if pod is None and not any(is_member(group, proof) for proof in self._proofs):
@@ -96,7 +99,9 @@ class Breaker:
         return f"{pod.namespace}/{pod.name} was created without a decision" if pod is not None else ""
 
     def overdue(self) -> dict[Group, Freed]:
-        """The freed pods that have not come again in time."""
+        """The freed pods that have not come again in time, and still may."""
+        now = self._clock()
+        self._overdue = {group: freed for group, freed in self._overdue.items() if now - freed.at < GIVEN_UP}
         return dict(self._overdue)
 
     def is_late(self, group: Group, freed: Freed) -> None:
