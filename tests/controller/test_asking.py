@@ -149,6 +149,13 @@ def test_a_service_without_slices_is_asked_only_if_somebody_else_says_where_it_l
     assert "no endpoint of the Service of" in leader.notices[0].message
 
 
+def test_a_service_that_is_a_name_outside_of_the_cluster_has_no_slices_whatever_its_selector_says() -> None:
+    outside = {"type": "ExternalName", "externalName": "hook.example.com", "selector": {"app": "webhook"}}
+    leader = Leader(a_bad_pin(a_webhook(), service=outside), configuration=CONFIGURATION)
+    leader.turns(10)
+    assert leader.deleted == ["db-tikv-2"]
+
+
 def test_once_the_configuration_is_back_the_pod_is_freed() -> None:
     stand = a_bad_pin()
     leader = Leader(stand, configuration=CONFIGURATION)

@@ -172,6 +172,9 @@ def _may_answer(reader: Reader, webhook: Webhook) -> bool:
     endpoints = [endpoint for found in slices.items for endpoint in items(found.get("endpoints"))]
     if slices.items:
         return any(inside(each, "conditions", "ready") is not False for each in endpoints)
-    # They go with their Service, and there is one for each with a selector; without a selector nothing is known.
+    # They go with their Service, and there is one for each with a selector; without a selector, and of a name outside
+    # of the cluster, whose selector counts for nothing, nothing is known.
     found = reader.find(SERVICES, name, namespace=namespace)
-    return found is not None and not texts(inside(found, "spec", "selector"))
+    if found is None:
+        return False
+    return inside(found, "spec", "type") == "ExternalName" or not texts(inside(found, "spec", "selector"))
