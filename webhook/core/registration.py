@@ -23,15 +23,7 @@ def for_pods(configuration: Mapping[str, Any]) -> Iterator[Webhook]:
 
 def sees_creates_of_pods(webhook: Webhook) -> bool:
     """Whether its rules name the CREATE of pods."""
-    return any(
-        {"pods", "*", "*/*", "pods/*"} & set(strings(mapping(rule).get("resources")))
-        and {"CREATE", "*"} & set(strings(mapping(rule).get("operations")))
-        and {"", "*"} & set(strings(mapping(rule).get("apiGroups")))
-        and {"v1", "*"} & set(strings(mapping(rule).get("apiVersions", ["*"])))
-        # Without one the API server has "*".
-        and text(mapping(rule).get("scope")) in ("", "*", "Namespaced")
-        for rule in items(webhook.get("rules"))
-    )
+    return any(map(_names_creates_of_pods, map(mapping, items(webhook.get("rules")))))
 
 
 def selects(webhook: Webhook, namespace: Mapping[str, str], pod: Mapping[str, str]) -> bool:
@@ -50,6 +42,17 @@ def service_of(webhook: Webhook) -> tuple[str, str, int] | None:
 def bundle_of(webhook: Webhook) -> str:
     """By whose signature the API server trusts who answers, as it is written; "" if by nobody's."""
     return text(inside(webhook, "clientConfig", "caBundle"))
+
+
+def _names_creates_of_pods(rule: Mapping[str, Any]) -> bool:
+    return bool(
+        {"pods", "*", "*/*", "pods/*"} & set(strings(rule.get("resources")))
+        and {"CREATE", "*"} & set(strings(rule.get("operations")))
+        and {"", "*"} & set(strings(rule.get("apiGroups")))
+        and {"v1", "*"} & set(strings(rule.get("apiVersions", ["*"])))
+        # Without one the API server has "*".
+        and text(rule.get("scope")) in ("", "*", "Namespaced")
+    )
 
 
 def _matches(selector: Any, labels: Mapping[str, str]) -> bool:

@@ -49,9 +49,9 @@ class RecordWriter:
         annotations = ledger.ledger_annotations((*kept, *attempt.entries), restored)
         annotations |= ledger.second_record_annotations((), self.unanswered.removable(attempt, attempt.lock))
         self.unanswered.write(attempt.new_tokens)
-        before = dict(self.replaced)
+        before = self.replaced
         # Known before the write is sent, whatever becomes of it; but a swap that was refused has replaced nothing.
-        self.replaced.update({entry.token: entry for entry in attempt.live if entry not in kept})
+        self.replaced = before | {entry.token: entry for entry in attempt.live if entry not in kept}
         try:
             self._swap(attempt.lock, annotations)
         except Conflict:
