@@ -15,7 +15,8 @@ from stand import Stand
 
 from webhook import cli
 from webhook.cluster.door import NODES
-from webhook.commands.completion import ZONE, for_kubectl
+from webhook.commands.completion import for_kubectl
+from webhook.core.audited import ZONE
 
 
 @pytest.fixture

@@ -25,9 +25,9 @@ from webhook.core.audited import isolated_keys
 from webhook.core.groups import V1_SELECTOR_KEYS, V2_SELECTOR_KEYS, owns_claim
 from webhook.core.location_labels import location_labels
 from webhook.core.manifests import claim_from, pod_from
-from webhook.core.model import Desired, Family, Group, Snapshot
+from webhook.core.model import Family, Group, Snapshot
 from webhook.core.objects import Claim, Node, Pod
-from webhook.core.options import class_problem
+from webhook.core.options import with_class_problems
 from webhook.core.shapes import inside
 from webhook.core.storage import PersistentVolume, Volumes
 from webhook.core.volumes import NodeIndex
@@ -107,17 +107,11 @@ def read_fleet(
             unreadable.append(UnreadableGroup(group, pods, f"what its owners want is not known: {error}"))
             continue
         own, there = claims.get(group, ()), _volumes(claims.get(group, ()), volumes)
-        wanted = _with_class_problems(wanted, group, naming[group])
+        # As the next pods will have it: those that are there may have another class.
+        wanted = replace(wanted, options=with_class_problems(wanted.options, group.component, naming[group]))
         snapshot = Snapshot(group, own, pods, wanted, (), nodes, {}, there, now)
         found.append(FoundGroup(snapshot, _isolated_by(wishes, group, naming[group])))
     return Fleet(tuple(found), tuple(unreadable), nodes)
-
-
-def _with_class_problems(wanted: Desired, group: Group, naming: Iterable[Pod]) -> Desired:
-    """With what is wrong with the class that the next pods will have: those that are there may have another."""
-    wrong = filter(None, (class_problem(group.component, pod) for pod in naming))
-    problems = tuple(dict.fromkeys((*wrong, *wanted.options.problems)))
-    return replace(wanted, options=replace(wanted.options, problems=problems))
 
 
 def _owners_of(reader: Reader, namespace: str) -> MemoryCluster:

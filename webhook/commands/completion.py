@@ -17,7 +17,6 @@ VARIABLE: Final = "_TIDB_HA_WEBHOOK_COMPLETE"
 PATIENCE: Final = 2.0
 # kubectl's words for: offer no files (Cobra's ShellCompDirectiveNoFileComp).
 NO_FILES: Final = ":4"
-ZONE: Final = "topology.kubernetes.io/zone"
 STEP_WORDS: Final = ("add-nodes:", "lose-node:", "lose-zone:", "scale:")
 SHELLS: Final[Mapping[str, type[ShellComplete]]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
@@ -120,6 +119,7 @@ def steps(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Compl
 
 def _zones(connection: Any) -> set[str]:
     from webhook.cluster.door import NODES
+    from webhook.core.audited import ZONE
 
     labels = (node["metadata"].get("labels", {}) for node in connection.reader.list(NODES, resource_version="0").items)
     return {each[ZONE] for each in labels if ZONE in each}

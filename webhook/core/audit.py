@@ -22,9 +22,9 @@ from webhook.core.counting import guard_key, take_census
 from webhook.core.decision_record import record_from
 from webhook.core.eligibility import some_eligible_domains
 from webhook.core.losses import Spread, affordable, is_alive, losses_by_copies, losses_by_members
-from webhook.core.model import MemberClass, Options, Placing, Snapshot
+from webhook.core.model import MemberClass, Placing, Snapshot
 from webhook.core.objects import Node, Pod
-from webhook.core.options import class_problem
+from webhook.core.options import with_class_problems
 from webhook.core.resting import resting
 from webhook.core.volumes import NodeIndex
 from webhook.core.whereabouts import Whereabouts
@@ -40,7 +40,8 @@ def audit(snapshot: Snapshot, isolated_by: frozenset[str] | None = None, index: 
     """
     where = Whereabouts.of(replace(snapshot, entries=()), index or NodeIndex(snapshot.nodes))
     census = take_census(where, Placing(Pod(snapshot.group.namespace, name="")))
-    options, member_class = _options(snapshot), snapshot.group.member_class
+    member_class = snapshot.group.member_class
+    options = with_class_problems(snapshot.desired.options, snapshot.group.component, snapshot.pods)
     levels = tuple(dict.fromkeys((keys.HOSTNAME, ZONE, options.topology_key, *sorted(isolated_by or ()))))
     members = tuple(sorted(_members(where, levels), key=lambda member: member.name))
     present = sum(member.desired for member in members)
@@ -78,13 +79,6 @@ def losing(audited: GroupAudit, nodes: Collection[str]) -> Loss:
     there = tuple(each.name for each in audited.resting if each.goes_with(nodes))
     unknown = tuple(each.name for each in audited.resting if not each.known and each.name not in there)
     return Loss(lost, survival, isolated_by, there, unknown)
-
-
-def _options(snapshot: Snapshot) -> Options:
-    """The group's options, with what is wrong with its class."""
-    options, component = snapshot.desired.options, snapshot.group.component
-    wrong = filter(None, (class_problem(component, pod) for pod in snapshot.pods))
-    return replace(options, problems=tuple(dict.fromkeys((*wrong, *options.problems))))
 
 
 def _members(where: Whereabouts, levels: Iterable[str]) -> Iterator[AuditedMember]:

@@ -74,7 +74,7 @@ def desired_v2(
     own = [item for item in instances if _cluster_of(item) == group.cluster]
     alone = [item for item in own if not _group_object_of(item)]
     lasting = (item for item in own if not inside(item, "metadata", "deletionTimestamp"))
-    names = (_pod_of_instance(text(inside(item, "metadata", "name")), group.component) for item in lasting)
+    names = (pod_of_instance(text(inside(item, "metadata", "name")), group.component) for item in lasting)
     return Desired(
         replicas=wanted + len(alone),
         instances=tuple(sorted(filter(None, names))),
@@ -187,7 +187,7 @@ def _group_object_of(instance: Mapping[str, Any]) -> str:
     return text(inside(instance, "metadata", "labels", keys.V2_GROUP))
 
 
-def _pod_of_instance(name: str, component: str) -> str:
+def pod_of_instance(name: str, component: str) -> str:
     """The pod of a v2 instance, grouped or alone: `kv-x1y2z3` has `kv-tikv-x1y2z3`. "" for a name that has none."""
     prefix, hyphen, suffix = name.rpartition("-")
     return f"{prefix}-{component}-{suffix}" if hyphen else ""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
@@ -139,6 +139,12 @@ def class_problem(component: str, pod: Pod) -> str:
     if component not in tuple(MemberClass) or value in tuple(MemberClass):
         return ""
     return f'the label {keys.CLASS_LABEL} is "{_shown(value)}": quorum or replicated is right, only the guard is used'
+
+
+def with_class_problems(options: Options, component: str, pods: Iterable[Pod]) -> Options:
+    """A group's options, with what is wrong with the class of these pods of it."""
+    wrong = filter(None, (class_problem(component, pod) for pod in pods))
+    return replace(options, problems=tuple(dict.fromkeys((*wrong, *options.problems))))
 
 
 def resolve(

@@ -55,10 +55,8 @@ def unread(about: str, found: str, to_do: str) -> Line:
 
 def verdict(lines: Sequence[Line]) -> str:
     """All lines in one sentence."""
-    failing, blind = (
-        [line.about for line in lines if which(line)]
-        for which in (lambda line: line.level is Level.FAIL, lambda line: line.unread)
-    )
+    failing = [line.about for line in lines if line.level is Level.FAIL]
+    blind = [line.about for line in lines if line.unread]
     warned = sum(line.level is Level.WARN and not line.unread for line in lines)
     parts = [f"{len(failing)} fail ({', '.join(failing)})" if failing else "nothing that was checked fails"]
     parts += [f"{warned} warn" if warned else "", f"not checked: {', '.join(blind)}" if blind else ""]

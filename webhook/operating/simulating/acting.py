@@ -7,13 +7,14 @@ from typing import Final
 
 from webhook.cluster.door import ADVANCED_STATEFUL_SETS, PODS, STATEFUL_SETS, Manifest, Resource
 from webhook.cluster.owners import V2_KINDS
+from webhook.core.desired import pod_of_instance
 from webhook.core.shapes import inside, integer
 from webhook.embedded.sets import SetError, pods_of
 from webhook.errors import SettingsError
 from webhook.operating.auditing import Report
 from webhook.operating.draining import nodes_of
 from webhook.operating.names import no_such
-from webhook.operating.simulating.instances import all_of, pod_of_instance, scale_instances
+from webhook.operating.simulating.instances import all_of, scale_instances
 from webhook.operating.simulating.new_nodes import add_nodes
 from webhook.operating.simulating.steps import AddNodes, LoseNodes, LoseZone, Scale, Step
 from webhook.operating.simulating.volumes import TIMEOUT

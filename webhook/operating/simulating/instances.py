@@ -9,18 +9,13 @@ from webhook.cluster.door import CLAIMS, PODS, Manifest, Resource
 from webhook.cluster.owners import V2_KINDS
 from webhook.cluster.reader import Reader
 from webhook.core import keys
+from webhook.core.desired import pod_of_instance
 from webhook.core.shapes import inside, mapping, text
 from webhook.errors import NotFound, SettingsError
 from webhook.operating.simulating.spread import Spread, topology_of
 from webhook.operating.simulating.steps import Scale
 from webhook.operating.simulating.volumes import TIMEOUT
 from webhook.operating.simulating.world import World
-
-
-def pod_of_instance(name: str, component: str) -> str:
-    """The pod of a v2 instance: `kv-x1y2z3` has `kv-tikv-x1y2z3`."""
-    prefix, _, suffix = name.rpartition("-")
-    return f"{prefix}-{component}-{suffix}"
 
 
 def all_of(reader: Reader, resource: Resource) -> tuple[Manifest, ...]:
